@@ -1,0 +1,44 @@
+# `make demo` and `make test` do all the set-up they need; nothing else has to be run before them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint docs bench clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
+
+setup: $(READY) ## Make .venv with everything installed.
+
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (once; about a minute) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "elman needs Python 3.11 or newer; got $$($(PYTHON) --version); run: make PYTHON=python3.11 ..."; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+demo: $(READY) ## Train, compare and sample a small language model in under two minutes.
+	@$(BIN)/elman demo
+
+test: lint ## Run linters, the type checker and the test suite.
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: lint ## The same with the slow tests.
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY) ## Run ruff and mypy.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(READY) ## Regenerate docs/settings.md from the code.
+	$(BIN)/python -m elman.apps.cli.reference > docs/settings.md
+
+bench: $(READY) ## Measure what benchmarks/RESULTS.md reports.
+	@$(BIN)/python benchmarks/run.py --help
+
+clean: ## Remove .venv and caches; runs stay.
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

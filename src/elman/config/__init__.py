@@ -1,0 +1,1 @@
+"""TOML ↔ frozen dataclasses: every setting of a run, its default, its range and its meaning."""

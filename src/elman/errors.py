@@ -1,0 +1,55 @@
+"""What can go wrong: the mistakes that a user can make, each told in one line.
+
+Every error says what is wrong, what was got, what is allowed and what to do next. The command
+prints that line and exits with status 2; anything that is not an `ElmanError` is a fault of the
+program and keeps its traceback.
+"""
+
+
+class ElmanError(Exception):
+    """A mistake that a user can mend.
+
+    `what` names the thing and the rule it broke, `got` the value found, `allowed` the values that
+    would do, `hint` the next step. Line ends inside any part are escaped, so that the message is
+    always a single line.
+    """
+
+    def __init__(self, what: str, *, got: str = "", allowed: str = "", hint: str = "") -> None:
+        self.what, self.got, self.allowed, self.hint = what, got, allowed, hint
+        parts = [what]
+        if got:
+            parts.append(f"got {got}")
+        if allowed:
+            parts.append(f"allowed: {allowed}")
+        if hint:
+            parts.append(hint)
+        super().__init__(one_line("; ".join(parts)))
+
+
+class SettingError(ElmanError):
+    """A setting or option has a value that cannot be used."""
+
+
+class DataError(ElmanError):
+    """A file or a text cannot be read as what it was given for."""
+
+
+class UnknownSymbolError(DataError):
+    """A text holds symbols that the vocabulary does not have, and the policy is to refuse them."""
+
+
+class ShapeError(ElmanError):
+    """A tensor or a length does not fit the axes that the function declares."""
+
+
+class RunError(ElmanError):
+    """A run folder is missing something, was altered, or cannot be used for what is asked."""
+
+
+class MissingPackageError(ElmanError):
+    """An optional package is needed and not installed."""
+
+
+def one_line(text: str) -> str:
+    """Return `text` with every line end and control character escaped, so that it prints on one line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
