@@ -1,0 +1,52 @@
+"""What a batch is, and what can be asked of anything that gives batches."""
+
+from typing import NamedTuple, Protocol
+
+import torch
+
+
+class TokenBatch(NamedTuple):
+    """Inputs, the ids to predict from them, and how many positions of each row are real.
+
+    ids_BT: [B, T] int64, what is read; targets_BT: [B, T] int64, what is predicted at the same
+    position; lengths_B: [B] int64, 0 <= length <= T. Positions t >= lengths_B[b] are padding:
+    their ids are valid row numbers of an embedding and carry no loss. `continues` is True where
+    row b goes on where row b of the batch before ended, so that the state is carried in; False
+    where every row starts from zeros.
+    """
+
+    ids_BT: torch.Tensor
+    targets_BT: torch.Tensor
+    lengths_B: torch.Tensor
+    continues: bool
+
+    @property
+    def num_targets(self) -> int:
+        """The number of supervised positions, the sum of the lengths."""
+        return int(self.lengths_B.sum())
+
+
+class BatchSource(Protocol):
+    """Batches by number: `batch(epoch, index)` is a pure function of its two numbers.
+
+    The position in the data is therefore just (epoch, index), and nothing else has to be saved to
+    go on in the middle of an epoch.
+    """
+
+    @property
+    def num_targets(self) -> int:
+        """Supervised positions in one epoch; the same in every epoch."""
+        ...
+
+    @property
+    def num_sequences(self) -> int:
+        """Sequences in one epoch: lanes of a stream, or lines."""
+        ...
+
+    def batches_per_epoch(self, epoch: int) -> int:
+        """Return the number of batches in `epoch` (0-based)."""
+        ...
+
+    def batch(self, epoch: int, index: int) -> TokenBatch:
+        """Return batch `index` (0-based) of `epoch`; IndexError outside the epoch."""
+        ...
