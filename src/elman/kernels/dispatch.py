@@ -1,0 +1,113 @@
+"""Which implementation runs a recurrence: a fast kernel, or None and the reason why there is none."""
+
+import os
+from collections.abc import Mapping
+from typing import Literal, Self, get_args
+
+import torch
+from torch import Tensor
+
+from elman.errors import RunError, SettingError
+from elman.kernels.torch_fused import (
+    TORCH_KERNELS,
+    WHY_NO_TORCH_KERNEL,
+    Kernel,
+    KernelState,
+    KernelWeights,
+)
+
+KernelChoice = Literal["auto", "torch", "reference"]
+Precision = Literal["float32", "bfloat16"]
+
+FORCE_VARIABLE = "ELMAN_KERNELS"
+"""The environment variable that overrides the choice of a plan when it is made: `reference` forces the twin."""
+
+
+class KernelPlan:
+    """The choice among implementations, made once, written down, and repeated on resume.
+
+    `choice` "reference" runs the readable loop over `Cell.step`; "torch" and "auto" run torch's fused
+    recurrence where the cell has one, "auto" except for single steps without gradients, where the
+    loop is faster. `precision` "bfloat16" makes the products of fused recurrences in bfloat16 while
+    gradients are enabled, that is in training: weights, inputs and state are cast around the operator
+    and everything handed back is float32 again. Without gradients (validation, scoring, generation)
+    the arithmetic is that of the weights.
+    """
+
+    def __init__(self, choice: KernelChoice = "auto", precision: Precision = "float32") -> None:
+        forced = os.environ.get(FORCE_VARIABLE, "")
+        _require_choice("the setting training.kernels", choice, get_args(KernelChoice))
+        _require_choice("the setting training.precision", precision, get_args(Precision))
+        if forced:
+            _require_choice(f"the variable {FORCE_VARIABLE}", forced, get_args(KernelChoice))
+        self.choice: str = forced or choice
+        self.precision: str = precision
+        self._found: dict[str, str] = {}
+
+    def find(self, key: str, x_BTE: Tensor) -> Kernel | None:
+        """Return the kernel for cells of `key` on inputs like x_BTE, or None for the readable loop."""
+        if self.choice == "auto" and x_BTE.shape[1] == 1 and not torch.is_grad_enabled():
+            self._found[f"{key}, one step"] = (
+                "reference: torch's operator prepares its weights anew"
+            )
+            return None
+        kernel, reason = self._choose(key, x_BTE)
+        self._found[key] = reason
+        return kernel
+
+    def record(self) -> dict[str, str]:
+        """Return the choice, the precision, and for each key seen the kernel that ran and why."""
+        return {"choice": self.choice, "precision": self.precision, **self._found}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, str]) -> Self:
+        """Return the plan that makes the same choices as the one that wrote `record`."""
+        choice, precision = record.get("choice", "missing"), record.get("precision", "missing")
+        if choice not in get_args(KernelChoice) or precision not in get_args(Precision):
+            raise RunError(
+                "the record of kernels must name a choice and a precision",
+                got=f"{choice}, {precision}",
+                allowed=f"{_listed(KernelChoice)}; {_listed(Precision)}",
+            )
+        return cls(choice, precision)  # type: ignore[arg-type]  # checked just above
+
+    def _choose(self, key: str, x_BTE: Tensor) -> tuple[Kernel | None, str]:
+        if self.choice == "reference":
+            return None, "reference: asked for"
+        kernel = TORCH_KERNELS.get(key)
+        if kernel is None:
+            why = WHY_NO_TORCH_KERNEL.get(key, "no fused operator has these equations")
+            return None, f"reference: {why}"
+        if (
+            self.precision == "bfloat16"
+            and torch.is_grad_enabled()
+            and x_BTE.dtype == torch.float32
+        ):
+            return _in_bfloat16(kernel), "torch: the fused operator, products in bfloat16"
+        return kernel, "torch: the fused operator"
+
+
+def _in_bfloat16(kernel: Kernel) -> Kernel:
+    """Return `kernel` between a cast of everything to bfloat16 and a cast of all results back."""
+
+    def cast_kernel(
+        x_BTE: Tensor, state: KernelState, weights: KernelWeights
+    ) -> tuple[Tensor, KernelState]:
+        weight_ih, weight_hh, bias_ih, bias_hh = (weight.bfloat16() for weight in weights)
+        states_BTH, last = kernel(
+            x_BTE.bfloat16(),
+            tuple(part.bfloat16() for part in state),
+            (weight_ih, weight_hh, bias_ih, bias_hh),
+        )
+        return states_BTH.float(), tuple(part.float() for part in last)
+
+    return cast_kernel
+
+
+def _require_choice(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise SettingError(f"{what} is unknown", got=repr(value), allowed=", ".join(allowed))
+
+
+def _listed(choices: object) -> str:
+    return ", ".join(get_args(choices))

@@ -1,0 +1,1 @@
+"""x over time → states over time: run a cell, stack, drop, embed, read out."""

@@ -1,0 +1,180 @@
+"""Run one cell over time: forward or backward, on rows of any lengths, fast or readable."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from elman.cells.cell import Cell, CellState
+from elman.errors import ShapeError
+from elman.kernels.dispatch import KernelPlan
+from elman.shapes import require_shape
+
+Direction = Literal["forward", "backward"]
+
+
+def recur(
+    cell: Cell,
+    x_BTE: Tensor,
+    state: CellState | None,
+    lengths_B: Tensor | None,
+    *,
+    plan: KernelPlan,
+    direction: Direction = "forward",
+) -> tuple[Tensor, CellState]:
+    """Return (states_BTH, state): the cell's outputs at every step and its state after the last.
+
+        state_t = step(x_t, state_{t−1}),  t = 1 … length;  states_t = the output h of state_t
+
+    x_BTE [B, T, E]; `state` None means zeros; `lengths_B` None means that all rows have T steps, else
+    0 ≤ lengths_B ≤ T. A backward reader starts at each row's own last step and its final state is
+    that at step 1; `states_BTH` stays in the order of the input. Steps beyond a row's length are
+    never computed: outputs there are exactly 0, gradients there are exactly 0, and the final state is
+    that of the row's own last step. A row of length 0 hands its state on unchanged.
+
+    Raises `ShapeError` when state or lengths do not fit x_BTE.
+    """
+    require_shape("x_BTE", x_BTE, (None, None, cell.input_size))
+    batch_size, num_steps = x_BTE.shape[:2]
+    state = _checked_state(cell, x_BTE, state)
+    lengths = _checked_lengths(lengths_B, batch_size, num_steps)
+    if all(length == num_steps for length in lengths):
+        return _run_equal(cell, x_BTE, state, plan, direction)
+    if direction == "backward":
+        index_BT = _reversal(lengths, num_steps, x_BTE.device)
+        states_BTH, state = _run_plateaus(cell, _reordered(x_BTE, index_BT), state, lengths, plan)
+        return _reordered(states_BTH, index_BT), state
+    return _run_plateaus(cell, x_BTE, state, lengths, plan)
+
+
+def last_states(states_BTH: Tensor, lengths_B: Tensor) -> Tensor:
+    """Return [B, H], each row's output at its own last valid step; rows of length 0 give zeros."""
+    index_B = lengths_B.to(states_BTH.device).clamp(min=1) - 1
+    last_BH = states_BTH[torch.arange(states_BTH.shape[0], device=states_BTH.device), index_B]
+    return torch.where(lengths_B.to(states_BTH.device).unsqueeze(1) > 0, last_BH, 0.0)
+
+
+class Plateau(NamedTuple):
+    """A stretch of steps [start, stop) in which the same first `alive` rows, longest first, go on."""
+
+    start: int
+    stop: int
+    alive: int
+
+
+def plateaus(lengths_descending: Sequence[int]) -> list[Plateau]:
+    """Return the stretches between distinct lengths; Σ (stop − start) · alive = Σ lengths.
+
+    Lengths 3, 3, 1 give [0, 1) with three rows and [1, 3) with two.
+    """
+    found: list[Plateau] = []
+    start, alive = 0, len(lengths_descending)
+    while alive > 0:
+        stop = lengths_descending[alive - 1]
+        if stop > start:
+            found.append(Plateau(start, stop, alive))
+            start = stop
+        while alive > 0 and lengths_descending[alive - 1] == stop:
+            alive -= 1
+    return found
+
+
+def _run_plateaus(
+    cell: Cell, x_BTE: Tensor, state: CellState, lengths: Sequence[int], plan: KernelPlan
+) -> tuple[Tensor, CellState]:
+    batch_size, num_steps = x_BTE.shape[:2]
+    order = sorted(range(batch_size), key=lambda row: -lengths[row])
+    order_B = torch.tensor(order, device=x_BTE.device)
+    x_BTE = x_BTE.index_select(0, order_B)
+    parts = [part.index_select(0, order_B) for part in state]
+    pieces: list[Tensor] = []
+    finished: list[list[Tensor]] = []  # of each plateau, the state of the rows that end before it
+    done = 0
+    for start, done, alive in plateaus([lengths[row] for row in order]):
+        finished.append([part[alive:] for part in parts])
+        alive_state = cell.pack_state([part[:alive] for part in parts])
+        piece_BTH, alive_state = _run_full(cell, x_BTE[:alive, start:done], alive_state, plan)
+        parts = list(alive_state)
+        pieces.append(pad(piece_BTH, (0, 0, 0, 0, 0, batch_size - alive)))
+    finished.append(parts)
+    if done < num_steps:
+        pieces.append(x_BTE.new_zeros(batch_size, num_steps - done, cell.hidden_size))
+    place_B = torch.empty_like(order_B)
+    place_B[order_B] = torch.arange(batch_size, device=x_BTE.device)
+    # Rows end in the reverse of their order, so the last plateau's rows come first.
+    by_part = zip(*reversed(finished), strict=True)
+    final = [torch.cat(part).index_select(0, place_B) for part in by_part]
+    return torch.cat(pieces, dim=1).index_select(0, place_B), cell.pack_state(final)
+
+
+def _run_equal(
+    cell: Cell, x_BTE: Tensor, state: CellState, plan: KernelPlan, direction: Direction
+) -> tuple[Tensor, CellState]:
+    if direction == "forward":
+        return _run_full(cell, x_BTE, state, plan)
+    states_BTH, state = _run_full(cell, x_BTE.flip(1), state, plan)
+    return states_BTH.flip(1), state
+
+
+def _run_full(
+    cell: Cell, x_BTE: Tensor, state: CellState, plan: KernelPlan
+) -> tuple[Tensor, CellState]:
+    """Run every row over all T steps, forward in time."""
+    batch_size, num_steps = x_BTE.shape[:2]
+    if batch_size == 0 or num_steps == 0:
+        return x_BTE.new_zeros(batch_size, num_steps, cell.hidden_size), state
+    kernel = plan.find(cell.key, x_BTE)
+    if kernel is None:
+        return _loop(cell, x_BTE, state)
+    states_BTH, parts = kernel(x_BTE, tuple(state), cell.weights)
+    return states_BTH, cell.pack_state(parts)
+
+
+def _loop(cell: Cell, x_BTE: Tensor, state: CellState) -> tuple[Tensor, CellState]:
+    """The readable twin of every kernel: the cell's step, once for each moment."""
+    outputs = []
+    for x_BE in x_BTE.unbind(1):
+        state = cell.step(x_BE, state)
+        outputs.append(state[0])
+    return torch.stack(outputs, dim=1), state
+
+
+def _reversal(lengths: Sequence[int], num_steps: int, device: torch.device) -> Tensor:
+    """Return the index [B, T] that turns each row around within its own length; padding stays."""
+    steps_T = torch.arange(num_steps, device=device)
+    lengths_B1 = torch.tensor(lengths, device=device).unsqueeze(1)
+    return torch.where(steps_T < lengths_B1, lengths_B1 - 1 - steps_T, steps_T)
+
+
+def _reordered(x_BTE: Tensor, index_BT: Tensor) -> Tensor:
+    return x_BTE.gather(1, index_BT.unsqueeze(2).expand(-1, -1, x_BTE.shape[2]))
+
+
+def _checked_state(cell: Cell, x_BTE: Tensor, state: CellState | None) -> CellState:
+    batch_size = x_BTE.shape[0]
+    if state is None:
+        return cell.zero_state(batch_size, dtype=x_BTE.dtype, device=x_BTE.device)
+    if len(state) != len(cell.state_names):
+        raise ShapeError(
+            f"the state of {cell.key} must have the parts {', '.join(cell.state_names)}",
+            got=f"{len(state)} parts",
+        )
+    for name, part in zip(cell.state_names, state, strict=True):
+        require_shape(f"{name}_BH", part, (batch_size, cell.hidden_size))
+    return state
+
+
+def _checked_lengths(lengths_B: Tensor | None, batch_size: int, num_steps: int) -> list[int]:
+    if lengths_B is None:
+        return [num_steps] * batch_size
+    require_shape("lengths_B", lengths_B, (batch_size,))
+    lengths: list[int] = lengths_B.tolist()
+    if any(length < 0 or length > num_steps for length in lengths):
+        raise ShapeError(
+            "lengths_B must be within the time axis of the input",
+            got=str(lengths),
+            allowed=f"0 to {num_steps}",
+        )
+    return lengths

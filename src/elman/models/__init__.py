@@ -1,0 +1,1 @@
+"""(ids, state) → (states, readout, state): the language models."""

@@ -1,0 +1,102 @@
+"""The recurrent language model: embed, run the stack, read out."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from elman.cells.registry import build_cell
+from elman.config.settings import ModelSettings
+from elman.kernels.dispatch import KernelPlan
+from elman.layers.dropout import drop
+from elman.layers.embedding import Embedding
+from elman.layers.readout import Readout
+from elman.layers.stack import RecurrentStack, StackState
+
+
+class ModelOutput(NamedTuple):
+    """What a model hands on: states, the readout that makes logits of them, and the state after them."""
+
+    states_BTH: Tensor
+    readout: Readout
+    state: StackState
+
+
+class RecurrentLanguageModel(nn.Module):
+    """(ids, state) → (states, readout, state): a distribution over the next token at every step.
+
+        x_t = drop(embedding(ids_t));  h_t, state = stack(x_t, state);  logits_t = readout(drop(h_t))
+
+    Dropout acts in three places, on what the embedding, each layer but the last, and the last layer
+    hand on, so that a model of one layer is regularised too; it acts if and only if a generator is
+    passed. With `tie_weights` the readout's matrix is the embedding's very tensor, with a projection
+    from H to E when the sizes differ. All parameters are drawn from `generator`.
+    """
+
+    def __init__(
+        self, settings: ModelSettings, vocabulary_size: int, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.settings, self.vocabulary_size = settings, vocabulary_size
+        sizes = [settings.embedding_size] + [settings.hidden_size] * (settings.num_layers - 1)
+        self.embedding = Embedding(vocabulary_size, settings.embedding_size)
+        self.stack = RecurrentStack(
+            [build_cell(settings, size) for size in sizes],
+            dropout=settings.dropout,
+            dropout_kind=settings.dropout_kind,
+        )
+        tied = self.embedding.weight if settings.tie_weights else None
+        self.readout = Readout(settings.hidden_size, vocabulary_size, tied=tied)
+        self.initialise(generator)
+
+    def forward(
+        self,
+        ids_BT: Tensor,
+        state: StackState | None = None,
+        lengths_B: Tensor | None = None,
+        *,
+        plan: KernelPlan,
+        generator: torch.Generator | None = None,
+    ) -> ModelOutput:
+        """Read ids_BT after `state` (None: zeros); steps beyond lengths_B are padding and change nothing.
+
+        `states_BTH` are the readout's inputs, dropped already when a generator is passed.
+        """
+        p, kind = self.settings.dropout, self.settings.dropout_kind
+        x_BTE = drop(self.embedding(ids_BT), p, generator, kind=kind)
+        states_BTH, state = self.stack(x_BTE, state, lengths_B, plan=plan, generator=generator)
+        return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
+
+    def zero_state(self, batch_size: int) -> StackState:
+        """Return the state before any token, which is what None stands for."""
+        return self.stack.zero_state(batch_size)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw every parameter from `generator`: embedding, cells, readout, in this order."""
+        tied = self.settings.tie_weights
+        self.embedding.initialise(generator, std=0.1 if tied else 1.0)
+        self.stack.initialise(generator)
+        self.readout.initialise(generator, tied=tied)
+
+    def parameter_count(self) -> int:
+        """Return how many numbers are learnt; a tied matrix counts once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def describe(self) -> dict[str, str]:
+        """Return what the settings mean for this model: the cell, its size, where dropout acts, tying."""
+        s = self.settings
+        places = ["embedding", *(f"layer {n}" for n in range(1, s.num_layers + 1))]
+        if s.tie_weights:
+            how = "" if s.embedding_size == s.hidden_size else " through a projection"
+            tying = f"readout uses the embedding{how}"
+        else:
+            tying = "none"
+        return {
+            "cell": self.stack.cell(0).key,
+            "layers": f"{s.num_layers} of {s.hidden_size} units over embeddings of {s.embedding_size}",
+            "parameters": str(self.parameter_count()),
+            "dropout": f"{s.dropout} ({s.dropout_kind}) on the output of {', '.join(places)}"
+            if s.dropout
+            else "none",
+            "tied weights": tying,
+        }
