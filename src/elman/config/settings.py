@@ -1,4 +1,7 @@
-"""The settings of a run. Each field carries its meaning and its range; `docs/settings.md` is made from them."""
+"""The settings of a run, each with its default, its range and its meaning.
+
+`docs/settings.md` is made from this file by `elman.config.reference`.
+"""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -22,7 +25,10 @@ class TextSettings:
     level: Annotated[Level, Field(description="What one token is.")] = "char"
     unit: Annotated[
         Unit,
-        Field(description="line: every line is a sequence of its own with start and stop; stream: one long sequence."),
+        Field(
+            description="line: every line is a sequence of its own with start and stop; "
+            "stream: one long sequence."
+        ),
     ] = "stream"
     encoding: Annotated[str, Field(description="Encoding of the files, read strictly.")] = "utf-8"
     normal_form: Annotated[
@@ -30,22 +36,37 @@ class TextSettings:
     ] = "none"
     unknown: Annotated[
         UnknownPolicy,
-        Field(description="Symbols of data outside the vocabulary: replace by [ UNK ], refuse the text, or skip them."),
+        Field(
+            description="Symbols of data outside the vocabulary: replace by [ UNK ], refuse "
+            "the text, or skip them."
+        ),
     ] = "replace"
     prompt_unknown: Annotated[
-        UnknownPolicy, Field(description="The same for prompts; replace needs text.unknown = \"replace\".")
+        UnknownPolicy,
+        Field(description='The same for prompts; replace needs text.unknown = "replace".'),
     ] = "refuse"
-    min_count: Annotated[Count, Field(description="Symbols seen less often in training text are unknown.")] = 1
+    min_count: Annotated[
+        Count, Field(description="Symbols seen less often in training text are unknown.")
+    ] = 1
     vocabulary_size: Annotated[
         OrNone,
-        Field(description="Most entries kept, specials included; 0: all (bpe: 2048, or as many as the text allows)."),
+        Field(
+            description="Most entries kept, specials included; 0: all (bpe: 2048, or as many "
+            "as the text allows)."
+        ),
     ] = 0
     literal_unknown: Annotated[
-        str, Field(description="Word level: a spelling in the data that means the unknown word, such as <unk>.")
+        str,
+        Field(
+            description="Word level: a spelling in the data that means the unknown word, such "
+            "as <unk>."
+        ),
     ] = ""
     start: Annotated[
         Literal["none", "mark"],
-        Field(description="stream: begin with a start mark, so that the first token is predicted too."),
+        Field(
+            description="stream: begin with a start mark, so that the first token is predicted too."
+        ),
     ] = "none"
 
 
@@ -53,18 +74,35 @@ class TextSettings:
 class DataSettings:
     """Which files are learnt from and which are held out."""
 
-    train: Annotated[tuple[str, ...], Field(description="Files or folders to learn from; - is standard input.")] = ()
-    valid: Annotated[tuple[str, ...], Field(description="Files to choose by; empty: split off from train.")] = ()
-    test: Annotated[tuple[str, ...], Field(description="Files for the final figure only; empty: split off from train.")] = ()
-    valid_fraction: Annotated[Share, Field(description="Share of train held out for choosing when valid is empty.")] = 0.05
-    test_fraction: Annotated[Share, Field(description="Share of train held out for the final figure when test is empty.")] = 0.05
+    train: Annotated[
+        tuple[str, ...], Field(description="Files or folders to learn from; - is standard input.")
+    ] = ()
+    valid: Annotated[
+        tuple[str, ...], Field(description="Files to choose by; empty: split off from train.")
+    ] = ()
+    test: Annotated[
+        tuple[str, ...],
+        Field(description="Files for the final figure only; empty: split off from train."),
+    ] = ()
+    valid_fraction: Annotated[
+        Share, Field(description="Share of train held out for choosing when valid is empty.")
+    ] = 0.05
+    test_fraction: Annotated[
+        Share, Field(description="Share of train held out for the final figure when test is empty.")
+    ] = 0.05
     split: Annotated[
         Literal["auto", "tail", "shuffled"],
-        Field(description="Where the split is taken: from the tail, or from shuffled lines. auto: stream tail, line shuffled."),
+        Field(
+            description="Where the split is taken: from the tail, or from shuffled lines. "
+            "auto: stream tail, line shuffled."
+        ),
     ] = "auto"
     repeats: Annotated[
         Literal["keep", "drop"],
-        Field(description="drop: keep only the first of equal paragraphs (stream) or lines (line), before splitting."),
+        Field(
+            description="drop: keep only the first of equal paragraphs (stream) or lines "
+            "(line), before splitting."
+        ),
     ] = "keep"
 
 
@@ -72,20 +110,34 @@ class DataSettings:
 class ModelSettings:
     """What the model is made of."""
 
-    kind: Annotated[Literal["elman", "gru", "lstm"], Field(description="The recurrent cell.")] = "lstm"
+    kind: Annotated[Literal["elman", "gru", "lstm"], Field(description="The recurrent cell.")] = (
+        "lstm"
+    )
     embedding_size: Annotated[Count, Field(description="Width of a token's vector (E).")] = 64
     hidden_size: Annotated[Count, Field(description="Units in each layer (H).")] = 512
-    num_layers: Annotated[Count, Field(description="Recurrent layers, one above the other (L).")] = 1
+    num_layers: Annotated[
+        Count, Field(description="Recurrent layers, one above the other (L).")
+    ] = 1
     tie_weights: Annotated[
-        bool, Field(description="Use one matrix as embedding and output; with a projection when E and H differ.")
+        bool,
+        Field(
+            description="Use one matrix as embedding and output; with a projection when E and "
+            "H differ."
+        ),
     ] = False
-    dropout: Annotated[Share, Field(description="Dropout on what each layer, the embedding included, hands on.")] = 0.0
+    dropout: Annotated[
+        Share, Field(description="Dropout on what each layer, the embedding included, hands on.")
+    ] = 0.0
     dropout_kind: Annotated[
         Literal["ordinary", "locked"],
-        Field(description="ordinary: a new mask at each step; locked: one mask for all steps of a sequence."),
+        Field(
+            description="ordinary: a new mask at each step; locked: one mask for all steps of "
+            "a sequence."
+        ),
     ] = "ordinary"
     activation: Annotated[
-        Literal["tanh", "relu", "identity"], Field(description="Elman only: the function of the state.")
+        Literal["tanh", "relu", "identity"],
+        Field(description="Elman only: the function of the state."),
     ] = "tanh"
     reset: Annotated[
         Literal["before", "after"],
@@ -96,7 +148,11 @@ class ModelSettings:
         Field(description="GRU only: an open update gate keeps the old state, or replaces it."),
     ] = "keep"
     forget_bias: Annotated[
-        float, Field(description="LSTM only: initial forget bias, the sum over both bias vectors.", allow_inf_nan=False)
+        float,
+        Field(
+            description="LSTM only: initial forget bias, the sum over both bias vectors.",
+            allow_inf_nan=False,
+        ),
     ] = 1.0
 
 
@@ -104,46 +160,89 @@ class ModelSettings:
 class TrainingSettings:
     """How weights are learnt."""
 
-    batch_size: Annotated[Count, Field(description="Lanes of a stream, or lines, learnt from at once (B).")] = 32
-    window: Annotated[Count, Field(description="stream: tokens between two cuts of the gradient (T).")] = 64
-    epochs: Annotated[OrNone, Field(description="Passes over the training text; 0: as updates or a budget says.")] = 0
+    batch_size: Annotated[
+        Count, Field(description="Lanes of a stream, or lines, learnt from at once (B).")
+    ] = 32
+    window: Annotated[
+        Count, Field(description="stream: tokens between two cuts of the gradient (T).")
+    ] = 64
+    epochs: Annotated[
+        OrNone, Field(description="Passes over the training text; 0: as updates or a budget says.")
+    ] = 0
     updates: Annotated[OrNone, Field(description="Optimiser steps; 0: as epochs says.")] = 0
-    optimizer: Annotated[Literal["sgd", "adam", "adamw"], Field(description="The rule of the step.")] = "adamw"
+    optimizer: Annotated[
+        Literal["sgd", "adam", "adamw"], Field(description="The rule of the step.")
+    ] = "adamw"
     learning_rate: Annotated[
-        float, Field(ge=0.0, allow_inf_nan=False, description="Peak rate; 0: the optimizer's own default.")
+        float,
+        Field(
+            ge=0.0, allow_inf_nan=False, description="Peak rate; 0: the optimizer's own default."
+        ),
     ] = 0.0
     momentum: Annotated[Share, Field(description="sgd only.")] = 0.0
     beta1: Annotated[Share, Field(description="adam, adamw: decay of the mean of gradients.")] = 0.9
     beta2: Annotated[Share, Field(description="adam, adamw: decay of the mean of squares.")] = 0.99
-    weight_decay: Annotated[float, Field(ge=0.0, allow_inf_nan=False, description="Shrinkage; adamw applies it apart.")] = 0.01
+    weight_decay: Annotated[
+        float, Field(ge=0.0, allow_inf_nan=False, description="Shrinkage; adamw applies it apart.")
+    ] = 0.01
     schedule: Annotated[
-        Literal["cosine", "linear", "step", "constant"], Field(description="Course of the rate after the warm-up.")
+        Literal["cosine", "linear", "step", "constant"],
+        Field(description="Course of the rate after the warm-up."),
     ] = "cosine"
     schedule_unit: Annotated[
-        Literal["update", "epoch"], Field(description="The schedule moves at every update, or once an epoch.")
+        Literal["update", "epoch"],
+        Field(description="The schedule moves at every update, or once an epoch."),
     ] = "update"
-    warmup_updates: Annotated[OrNone, Field(description="Updates over which the rate rises linearly to its peak.")] = 50
+    warmup_updates: Annotated[
+        OrNone, Field(description="Updates over which the rate rises linearly to its peak.")
+    ] = 50
     final_rate: Annotated[
-        float, Field(ge=0.0, le=1.0, description="cosine, linear: last rate as a share of the peak.")
+        float,
+        Field(ge=0.0, le=1.0, description="cosine, linear: last rate as a share of the peak."),
     ] = 0.0
-    step_every: Annotated[Count, Field(description="step: updates (or epochs) between two drops of the rate.")] = 1000
-    step_factor: Annotated[float, Field(gt=0.0, le=1.0, description="step: what each drop multiplies the rate by.")] = 0.5
-    clip_norm: Annotated[float, Field(ge=0.0, allow_inf_nan=False, description="Largest gradient norm; 0: no clipping.")] = 1.0
+    step_every: Annotated[
+        Count, Field(description="step: updates (or epochs) between two drops of the rate.")
+    ] = 1000
+    step_factor: Annotated[
+        float, Field(gt=0.0, le=1.0, description="step: what each drop multiplies the rate by.")
+    ] = 0.5
+    clip_norm: Annotated[
+        float,
+        Field(ge=0.0, allow_inf_nan=False, description="Largest gradient norm; 0: no clipping."),
+    ] = 1.0
     average_decay: Annotated[
-        Share, Field(description="Decay of a moving average of the weights that is scored and kept; 0: the weights themselves.")
+        Share,
+        Field(
+            description="Decay of a moving average of the weights that is scored and kept; 0: "
+            "the weights themselves."
+        ),
     ] = 0.0
-    evaluate_every: Annotated[OrNone, Field(description="Updates between two validations; 0: once an epoch, at least ten a run.")] = 0
-    save_every: Annotated[OrNone, Field(description="Updates between two checkpoints; 0: at every validation.")] = 0
-    patience: Annotated[OrNone, Field(description="Validations without a better loss before stopping early; 0: never.")] = 0
+    evaluate_every: Annotated[
+        OrNone,
+        Field(description="Updates between two validations; 0: once an epoch, at least ten a run."),
+    ] = 0
+    save_every: Annotated[
+        OrNone, Field(description="Updates between two checkpoints; 0: at every validation.")
+    ] = 0
+    patience: Annotated[
+        OrNone,
+        Field(description="Validations without a better loss before stopping early; 0: never."),
+    ] = 0
     precision: Annotated[
         Literal["float32", "bfloat16"],
-        Field(description="Arithmetic of the recurrent products in training; weights and scores stay float32."),
+        Field(
+            description="Arithmetic of the recurrent products in training; weights and scores "
+            "stay float32."
+        ),
     ] = "float32"
     kernels: Annotated[
-        Literal["auto", "torch", "reference"], Field(description="Which implementation runs the recurrence.")
+        Literal["auto", "torch", "reference"],
+        Field(description="Which implementation runs the recurrence."),
     ] = "auto"
     threads: Annotated[OrNone, Field(description="CPU threads; 0: as torch decides.")] = 0
-    seed: Annotated[int, Field(ge=0, lt=2**63, description="Seed of every random draw of the run.")] = 1
+    seed: Annotated[
+        int, Field(ge=0, lt=2**63, description="Seed of every random draw of the run.")
+    ] = 1
 
 
 @dataclass(frozen=True)
