@@ -81,6 +81,11 @@ class LineArray:
     def __iter__(self) -> Iterator[npt.NDArray[np.integer]]:
         return (self.line(index) for index in range(len(self)))
 
+    def framed(self, boundary_id: int) -> Iterator[npt.NDArray[np.integer]]:
+        """Yield every line as [S] x1 … xn [S], int64, in stored order."""
+        mark = np.array([boundary_id], dtype=np.int64)
+        return (np.concatenate([mark, line, mark]) for line in self)
+
     def select(self, indices_N: npt.NDArray[np.int64]) -> "LineArray":
         """Return the lines numbered `indices_N`, in that order, over the same stored ids."""
         return LineArray(self.ids, self.starts_N[indices_N], self.lengths_N[indices_N])
