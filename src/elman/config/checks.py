@@ -1,0 +1,123 @@
+"""What settings must not be together: each clash is told before any work is done.
+
+A setting that another one leaves without effect is a clash as soon as it is changed from its
+default: silence would let a person believe that it acts.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from elman.config.fields import check_value, setting_facts, shown
+from elman.config.settings import Settings, TextSettings
+from elman.errors import SettingError
+
+# setting, the setting that decides whether it acts, and the values under which it does
+_ACTS_ONLY_WITH = (
+    ("model.activation", "model.kind", ("elman",)),
+    ("model.reset", "model.kind", ("gru",)),
+    ("model.update", "model.kind", ("gru",)),
+    ("model.forget_bias", "model.kind", ("lstm",)),
+    ("text.start", "text.unit", ("stream",)),
+    ("text.literal_unknown", "text.level", ("word",)),
+    ("text.min_count", "text.level", ("char", "word")),
+    ("text.vocabulary_size", "text.level", ("char", "word", "bpe")),
+    ("training.momentum", "training.optimizer", ("sgd",)),
+    ("training.beta1", "training.optimizer", ("adam", "adamw")),
+    ("training.beta2", "training.optimizer", ("adam", "adamw")),
+    ("training.step_every", "training.schedule", ("step",)),
+    ("training.step_factor", "training.schedule", ("step",)),
+    ("training.final_rate", "training.schedule", ("cosine", "linear")),
+)
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise `SettingError` for the first value out of its range, and for the first clash.
+
+    Values are checked here again, so that settings built in Python are held to the same rules as
+    those read from a file.
+    """
+    for facts in setting_facts():
+        check_value(facts, _value_of(settings, facts.key))
+    for clash in _clashes(settings):
+        raise clash
+
+
+def _clashes(settings: Settings) -> Iterator[SettingError]:
+    yield from _without_effect(settings)
+    yield from _text_clashes(settings.text)
+    yield from _data_clashes(settings)
+    training = settings.training
+    if training.epochs and training.updates:
+        yield SettingError(
+            "training.epochs and training.updates both say when to stop",
+            got=f"epochs = {training.epochs} and updates = {training.updates}",
+            allowed="one of them, the other 0",
+        )
+
+
+def _without_effect(settings: Settings) -> Iterator[SettingError]:
+    defaults = {facts.key: facts.default for facts in setting_facts()}
+    for key, decider, values in _ACTS_ONLY_WITH:
+        value, decision = _value_of(settings, key), _value_of(settings, decider)
+        if value != defaults[key] and decision not in values:
+            yield SettingError(
+                f"{key} has an effect only with {decider} = {_any_of(values)}",
+                got=f"{key} = {shown(value)} with {decider} = {shown(decision)}",
+                hint=f"leave {key} at {shown(defaults[key])}, or change {decider}",
+            )
+
+
+def _text_clashes(text: TextSettings) -> Iterator[SettingError]:
+    if text.prompt_unknown == "replace" and text.unknown != "replace":
+        yield SettingError(
+            'text.prompt_unknown = "replace" needs text.unknown = "replace"',
+            got=f"text.unknown = {shown(text.unknown)}",
+            hint="without it the vocabulary has no symbol to replace by",
+        )
+    if text.literal_unknown and text.unknown != "replace":
+        yield SettingError(
+            'text.literal_unknown needs text.unknown = "replace"',
+            got=f"text.unknown = {shown(text.unknown)}",
+            hint="without it the vocabulary has no unknown word",
+        )
+    if text.literal_unknown and text.literal_unknown.split() != [text.literal_unknown]:
+        yield SettingError(
+            "text.literal_unknown must be one word without white space",
+            got=shown(text.literal_unknown),
+        )
+    try:
+        "".encode(text.encoding)
+    except (LookupError, ValueError):
+        yield SettingError(
+            "text.encoding must be a text encoding that Python knows",
+            got=shown(text.encoding),
+            allowed="utf-8, utf-16, latin-1, cp1252 and so on",
+        )
+
+
+def _data_clashes(settings: Settings) -> Iterator[SettingError]:
+    data = settings.data
+    inputs = (*data.train, *data.valid, *data.test)
+    if inputs.count("-") > 1:
+        yield SettingError(
+            "standard input can be read only once",
+            got=f"- named {inputs.count('-')} times in data.train, data.valid and data.test",
+        )
+    held_out = (0.0 if data.valid else data.valid_fraction) + (
+        0.0 if data.test else data.test_fraction
+    )
+    if held_out >= 1.0:
+        yield SettingError(
+            "data.valid_fraction and data.test_fraction must leave text to learn from",
+            got=f"{data.valid_fraction:g} and {data.test_fraction:g}",
+            allowed="a sum below 1",
+        )
+
+
+def _value_of(settings: Settings, key: str) -> object:
+    section, name = key.split(".")
+    value: object = getattr(getattr(settings, section), name)
+    return value
+
+
+def _any_of(values: Iterable[str]) -> str:
+    return " or ".join(shown(value) for value in values)

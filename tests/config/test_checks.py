@@ -1,0 +1,78 @@
+"""Settings that clash are refused; the defaults and what fits together are not."""
+
+import pytest
+
+from elman.config.checks import check_settings
+from elman.config.settings import ModelSettings, Settings
+from elman.config.toml_file import apply_overrides
+from elman.errors import SettingError
+
+CLASHES = [
+    (["training.epochs=2", "training.updates=5"], "both say when to stop; got epochs = 2 and"),
+    (
+        ["text.prompt_unknown=replace", "text.unknown=refuse"],
+        'text.prompt_unknown = "replace" needs text.unknown = "replace"; got text.unknown',
+    ),
+    (["text.literal_unknown=<unk>"], 'an effect only with text.level = "word"; got'),
+    (
+        ["text.literal_unknown=<unk>", "text.level=word", "text.unknown=skip"],
+        'text.literal_unknown needs text.unknown = "replace"',
+    ),
+    (["text.literal_unknown=a b", "text.level=word"], "one word without white space"),
+    (["text.start=mark", "text.unit=line"], 'text.start has an effect only with text.unit = "str'),
+    (["text.encoding=utf-9"], 'that Python knows; got "utf-9"'),
+    (["text.encoding=rot13"], 'that Python knows; got "rot13"'),
+    (["text.level=byte", "text.min_count=2"], "text.min_count has an effect only with"),
+    (["text.level=byte", "text.vocabulary_size=300"], "text.vocabulary_size has an effect only"),
+    (
+        ["model.activation=relu"],
+        'model.activation has an effect only with model.kind = "elman"; got model.activation = '
+        '"relu" with model.kind = "lstm"; leave model.activation at "tanh", or change model.kind',
+    ),
+    (["model.reset=before"], 'model.reset has an effect only with model.kind = "gru"'),
+    (["model.update=replace", "model.kind=elman"], "model.update has an effect only with"),
+    (["model.forget_bias=0", "model.kind=gru"], 'with model.kind = "lstm"'),
+    (["training.momentum=0.9"], 'with training.optimizer = "sgd"'),
+    (["training.beta1=0.8", "training.optimizer=sgd"], '= "adam" or "adamw"'),
+    (["training.step_every=5"], 'with training.schedule = "step"'),
+    (["training.final_rate=0.1", "training.schedule=constant"], '= "cosine" or "linear"'),
+    (["data.train=-", "data.valid=-"], "standard input can be read only once; got - named 2 times"),
+    (["data.valid_fraction=0.5", "data.test_fraction=0.5"], "got 0.5 and 0.5; allowed: a sum"),
+]
+
+
+@pytest.mark.parametrize(("overrides", "part"), CLASHES)
+def test_a_clash_is_refused_in_one_line(overrides: list[str], part: str) -> None:
+    settings = apply_overrides(Settings(), overrides)
+    with pytest.raises(SettingError) as caught:
+        check_settings(settings)
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["training.epochs=2"],
+        ["training.updates=5"],
+        ["text.prompt_unknown=replace"],
+        ["text.literal_unknown=<unk>", "text.level=word", "text.vocabulary_size=9"],
+        ["text.start=mark"],
+        ["text.unit=line", "text.start=none"],
+        ["model.kind=elman", "model.activation=relu"],
+        ["model.kind=gru", "model.reset=before", "model.update=replace"],
+        ["model.kind=gru", "model.forget_bias=1.0"],
+        ["training.optimizer=sgd", "training.momentum=0.9"],
+        ["training.schedule=step", "training.step_every=5", "training.step_factor=1"],
+        ["data.valid=v", "data.valid_fraction=0.5", "data.test_fraction=0.5"],
+        ["text.level=byte"],
+    ],
+)
+def test_what_fits_together_passes(overrides: list[str]) -> None:
+    check_settings(apply_overrides(Settings(), overrides))
+
+
+def test_values_of_settings_built_in_python_are_checked_too() -> None:
+    with pytest.raises(SettingError, match="num_layers must be an integer >= 1; got 0"):
+        check_settings(Settings(model=ModelSettings(num_layers=0)))
