@@ -14,7 +14,7 @@ from elman.errors import DataError
 
 ID_TYPES = (np.dtype("uint8"), np.dtype("<u2"), np.dtype("<i4"))
 HEADER_BYTES = 128
-DIGEST_CHUNK = 1 << 20
+DIGEST_CHUNK = 1 << 18
 LINES_AT_ONCE = 4096
 
 
@@ -187,7 +187,7 @@ def _write_flat(path: Path, chunks: Iterable[npt.NDArray[np.integer]], kind: np.
         with unfinished.open("wb") as file:
             file.write(bytes(HEADER_BYTES))
             for chunk in chunks:
-                file.write(np.ascontiguousarray(chunk, dtype=kind).tobytes())
+                file.write(np.ascontiguousarray(chunk, dtype=kind).data)
             _write_header(file, kind)
             file.flush()
             os.fsync(file.fileno())
@@ -225,5 +225,5 @@ def _map_flat(path: Path) -> npt.NDArray[np.integer]:
 def _digest_of(array_N: npt.NDArray[np.integer], kind: str) -> "hashlib._Hash":
     digest = hashlib.sha256()
     for start in range(0, len(array_N), DIGEST_CHUNK):
-        digest.update(array_N[start : start + DIGEST_CHUNK].astype(kind).tobytes())
+        digest.update(array_N[start : start + DIGEST_CHUNK].astype(kind).data)
     return digest

@@ -126,7 +126,7 @@ class CountModel:
     def distribution(self, history: Ids) -> FloatArray:
         """Return p(w | history) for every id w: [V] float64, all above 0, summing to 1.
 
-        `history`: [T], the ids so far from the start of the sequence, or the last order - 1 or more.
+        `history`: [T], the ids so far in the sequence, or at least the last order - 1 of them.
         """
         ids_T = _checked_ids(history, self.vocabulary_size)
         size = self.vocabulary_size
@@ -249,5 +249,5 @@ def _number(keys_N: LongArray) -> tuple[LongArray, LongArray]:
 
 
 def _is_dense(keys_N: LongArray) -> bool:
-    """Return whether a table with a cell for every possible key is cheaper than sorting the keys."""
+    """Return whether a table with a cell for every possible key is cheaper than sorting."""
     return len(keys_N) > 0 and int(keys_N.max()) < 4 * len(keys_N)
