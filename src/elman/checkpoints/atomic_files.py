@@ -1,0 +1,89 @@
+"""Files that are either the old ones or the new ones, whatever happens while they are written."""
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from elman.errors import RunError
+
+LEFTOVER_SUFFIX = ".tmp"
+# What file systems answer that cannot flush a folder; the rename itself has happened by then.
+_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put `content` at `path`: at every moment a reader finds the old file or the new one, whole.
+
+    The bytes go to a temporary name in the same folder and to the disk; then that file takes the
+    name of the old one, and the folder goes to the disk. A write that fails leaves the old file and
+    no other; a process killed meanwhile may leave a file ending in `.tmp`, which nothing reads and
+    `remove_leftovers` deletes. Raises `RunError` where the disk is full or refuses.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{LEFTOVER_SUFFIX}")
+    try:
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)  # noqa: PTH105 — the call that is atomic, by its own name
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise RunError(f"cannot write {path}", got=_reason(error)) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in `folder` written to the disk, where the system can do that."""
+    if os.name == "nt":  # a folder cannot be opened there
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def leftovers(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Return the temporary files in `folder` that a killed write of one of `names` has left."""
+    return sorted(
+        path
+        for name in names
+        for path in folder.glob(f"{name}*{LEFTOVER_SUFFIX}")
+        if path.is_file()
+    )
+
+
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Delete what `leftovers` returns. Only for the one process that writes in `folder`."""
+    for path in leftovers(folder, names):
+        path.unlink(missing_ok=True)
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the bytes of the file at `path`; raises `RunError` where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RunError(f"cannot read {path}", got=_reason(error)) from error
+
+
+def read_utf8(path: Path) -> str:
+    """Return the text of the file at `path`; raises `RunError` where it is not UTF-8."""
+    try:
+        return read_whole(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(
+            f"{path} is not UTF-8 text, so it was altered",
+            got=f"byte {error.object[error.start]:#04x} at {error.start}",
+        ) from None
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__
