@@ -169,6 +169,7 @@ def test_quotes_keep_a_comma_inside_one_text() -> None:
     listed = apply_overrides(Settings(), ['data.train=["a,b.txt"]'])
     assert listed.data.train == ("a,b.txt",)
     assert apply_overrides(listed, ["data.train="]).data.train == ()
+    assert apply_overrides(listed, ["data.train=a\rb"]).data.train == ("a\rb",)
 
 
 def test_a_later_override_wins_and_the_rest_stays() -> None:

@@ -123,7 +123,10 @@ def _read_texts(raw: str, value: object) -> object:
     quoted = _read_toml(f"[{raw}]")
     if isinstance(quoted, list) and all(isinstance(item, str) for item in quoted):
         return quoted
-    parts = next(csv.reader([raw], skipinitialspace=True), [])
+    try:
+        parts = next(csv.reader([raw], skipinitialspace=True), [])
+    except csv.Error:  # a line end inside
+        parts = [raw]
     return [part.strip() for part in parts if part.strip()]
 
 
