@@ -1,0 +1,74 @@
+"""One id from one vector of logits: the highest, or one draw."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from elman.decoding.filters import Logits, SamplingSettings, apply_filters, forbid
+from elman.errors import RunError
+
+
+def draw(
+    logits_V: Tensor | npt.NDArray[np.floating],
+    settings: SamplingSettings,
+    generator: torch.Generator,
+    *,
+    forbidden_ids: Sequence[int] = (),
+) -> int:
+    """Return one id: greedy at temperature 0, else drawn from softmax of the filtered logits.
+
+    A draw takes exactly one float64 uniform from `generator` whatever the vocabulary and filters,
+    a greedy choice none. Raises `RunError` where the logits are not numbers, which is a diverged
+    model, and `SettingError` where every id is forbidden.
+    """
+    wide_V = widen(logits_V)
+    if len(forbidden_ids):
+        wide_V = forbid(wide_V, forbidden_ids)
+    if settings.temperature == 0:
+        return choose_greedy(wide_V)
+    uniform = torch.rand((), dtype=torch.float64, generator=generator).item()
+    return invert_cdf(apply_filters(wide_V, settings), uniform)
+
+
+def widen(logits_V: Tensor | npt.NDArray[np.floating]) -> Logits:
+    """Return the logits as a new float64 array on the CPU; `RunError` where one is NaN or +inf."""
+    if isinstance(logits_V, Tensor):
+        logits_V = (
+            logits_V.detach().cpu().float().numpy()
+            if logits_V.dtype in _NARROW
+            else (logits_V.detach().cpu().numpy())
+        )
+    wide_V = logits_V.astype(np.float64)
+    highest = wide_V.max()
+    if not highest < np.inf:
+        raise RunError(
+            "the model's logits are not finite numbers",
+            got=str(highest),
+            hint="its training has diverged: use an earlier checkpoint or a lower learning rate",
+        )
+    return wide_V
+
+
+def choose_greedy(logits_V: Logits) -> int:
+    """Return the id of the highest logit, the lowest id among equals."""
+    return int(np.argmax(logits_V))
+
+
+def invert_cdf(logits_V: Logits, uniform: float) -> int:
+    """Return the first id whose cumulative weight exceeds uniform · total; 0 <= uniform < 1.
+
+    Weights are exp(z - max z) and are never divided by their sum: drawing from unnormalised weights
+    is the same draw. An id of weight 0 is never returned.
+    """
+    cumulative_V = np.cumsum(np.exp(logits_V - logits_V.max()))
+    total = cumulative_V[-1]
+    chosen = int(np.searchsorted(cumulative_V, uniform * total, side="right"))
+    if chosen < len(cumulative_V):
+        return chosen
+    return int(np.searchsorted(cumulative_V, total, side="left"))
+
+
+_NARROW = (torch.bfloat16, torch.float16)

@@ -1,0 +1,1 @@
+"""model + data → numbers: exact losses as sums and counts, in named units."""

@@ -1,0 +1,189 @@
+"""Surprisal of every token in bits, with character offsets: a table written while text is read."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.errors import ShapeError
+from elman.evaluation.language import STREAM_WINDOW, Ids, score_lines, score_stream
+from elman.evaluation.units import LanguageScore, nats_to_bits
+from elman.kernels.dispatch import KernelPlan
+from elman.models.recurrent import RecurrentLanguageModel
+
+SURPRISAL_COLUMNS = ("start", "end", "token", "surprisal_bits", "unknown")
+BITS_PER_NAT = nats_to_bits(1.0)
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """Tokens of a text in order: ids [N], character offsets starts [N] and ends [N], and texts.
+
+    Raises `ShapeError` where the four do not have one length.
+    """
+
+    ids: Ids
+    starts: npt.NDArray[np.integer]
+    ends: npt.NDArray[np.integer]
+    texts: Sequence[str]
+
+    def __post_init__(self) -> None:
+        lengths = [len(self.ids), len(self.starts), len(self.ends), len(self.texts)]
+        if len(set(lengths)) > 1:
+            raise ShapeError(
+                "ids, starts, ends and texts of tokens must have one length", got=str(lengths)
+            )
+
+
+def write_stream_surprisal(
+    model: RecurrentLanguageModel,
+    chunks: Iterable[TokenRows],
+    out: TextIO,
+    *,
+    plan: KernelPlan,
+    window: int = STREAM_WINDOW,
+    boundary_id: int | None = None,
+    unk_id: int | None = None,
+) -> LanguageScore:
+    """Score a stream as `score_stream` does and write one row for each of its tokens to `out`.
+
+    The first token of a stream without a start mark is context only: its surprisal is left empty.
+    The columns are tab-separated, SURPRISAL_COLUMNS in the first line: start and end as given, the
+    token escaped (`escape_field`), surprisal_bits = -log2 p in as many digits as the float64 needs,
+    unknown 0 or 1; nothing is quoted. Rows come out as the text is read; about `window` tokens and
+    one chunk are held at a time.
+    """
+    table = _Table(out, unk_id)
+    pending: deque[TokenRows] = deque()
+    offset = 0  # of the first row not yet written, within the oldest chunk pending
+
+    def read() -> Iterator[Ids]:
+        nonlocal offset
+        is_first = boundary_id is None
+        for rows in chunks:
+            if not len(rows.ids):
+                continue
+            pending.append(rows)
+            if is_first:
+                table.write_context(rows, 1)
+                is_first, offset = False, 1
+            yield rows.ids
+
+    def write(nats_N: npt.NDArray[np.float64], targets_N: npt.NDArray[np.int64]) -> None:
+        nonlocal offset
+        done = 0
+        while done < len(nats_N):
+            rows = pending[0]
+            count = min(len(rows.ids) - offset, len(nats_N) - done)
+            table.write(rows, offset, nats_N[done : done + count])
+            done, offset = done + count, offset + count
+            if offset == len(rows.ids):
+                pending.popleft()
+                offset = 0
+
+    return score_stream(
+        model,
+        read(),
+        plan=plan,
+        window=window,
+        boundary_id=boundary_id,
+        unk_id=unk_id,
+        on_tokens=write,
+    )
+
+
+def write_line_surprisal(
+    model: RecurrentLanguageModel,
+    lines: Iterable[TokenRows],
+    out: TextIO,
+    *,
+    plan: KernelPlan,
+    boundary_id: int,
+    boundary_text: str,
+    batch_size: int = 64,
+    unk_id: int | None = None,
+) -> LanguageScore:
+    """Score lines as `score_lines` does; write one row for each token and each stop mark to `out`.
+
+    The table is that of `write_stream_surprisal`. The stop mark's row comes last in its line, is
+    called `boundary_text`, and has no width: both offsets are the end of the line's last token (0
+    where a first line is empty, the end of the line before where a later one is).
+    """
+    table = _Table(out, unk_id)
+    pending: deque[TokenRows] = deque()
+    end = 0
+
+    def read() -> Iterator[Ids]:
+        for rows in lines:
+            pending.append(rows)
+            yield rows.ids
+
+    def write(
+        number: int, nats_N: npt.NDArray[np.float64], targets_N: npt.NDArray[np.int64]
+    ) -> None:
+        nonlocal end
+        rows = pending.popleft()
+        table.write(rows, 0, nats_N[:-1])
+        if len(rows.ends):
+            end = int(rows.ends[-1])
+        stop_N = np.array([end])
+        stop = TokenRows(targets_N[-1:], stop_N, stop_N, (boundary_text,))
+        table.write(stop, 0, nats_N[-1:])
+
+    return score_lines(
+        model,
+        read(),
+        plan=plan,
+        boundary_id=boundary_id,
+        batch_size=batch_size,
+        unk_id=unk_id,
+        on_line=write,
+    )
+
+
+def escape_field(text: str) -> str:
+    r"""Return `text` fit for one field of a tab-separated table.
+
+    A backslash becomes two; a tab, a line end and every other character that is not printable
+    become \t, \n, \xa0, \u2028 and so on, as in a Python string literal, whose reader undoes it.
+    """
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(
+        c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+class _Table:
+    """The rows of one table, its header written at once."""
+
+    def __init__(self, out: TextIO, unk_id: int | None) -> None:
+        self._out, self._unk_id = out, unk_id
+        out.write("\t".join(SURPRISAL_COLUMNS) + "\n")
+
+    def write_context(self, rows: TokenRows, count: int) -> None:
+        """Write the first `count` rows as context only, their surprisal left empty."""
+        self._write(rows, slice(0, count), [""] * count)
+
+    def write(self, rows: TokenRows, first: int, nats_N: npt.NDArray[np.float64]) -> None:
+        """Write rows[first : first + N] with nats_N in bits."""
+        bits = [repr(value) for value in (nats_N * BITS_PER_NAT).tolist()]
+        self._write(rows, slice(first, first + len(bits)), bits)
+
+    def _write(self, rows: TokenRows, part: slice, bits: Sequence[str]) -> None:
+        unk_id = self._unk_id
+        columns = zip(
+            rows.ids[part].tolist(),
+            rows.starts[part].tolist(),
+            rows.ends[part].tolist(),
+            rows.texts[part],
+            bits,
+            strict=True,
+        )
+        self._out.writelines(
+            f"{start}\t{end}\t{escape_field(text)}\t{surprisal}\t{int(token == unk_id)}\n"
+            for token, start, end, text, surprisal in columns
+        )
