@@ -1,4 +1,4 @@
-"""What every recurrent cell is: parameters under torch's names, one step, and a state that is a value."""
+"""What every recurrent cell is: parameters under torch's names, one step, a state as a value."""
 
 import math
 from abc import ABC, abstractmethod
@@ -11,16 +11,16 @@ from torch import Tensor, nn
 from elman.errors import SettingError
 
 CellState = tuple[Tensor, ...]
-"""Any cell's state: a `NamedTuple` of tensors [B, H] whose first field, `h_BH`, is the cell's output."""
+"""Any cell's state: a `NamedTuple` of tensors [B, H]; its first field, `h_BH`, is the output."""
 
 
 class Cell(nn.Module, ABC):
     """One step of a recurrent network: (x_BE, state) → state.
 
-    Parameters have the names, shapes and gate order of `torch.nn.RNNCell`, `GRUCell` and `LSTMCell`:
-    `weight_ih` [G, E], `weight_hh` [G, H], `bias_ih` [G], `bias_hh` [G] with G = num_gates · H. They
-    are all zero until `initialise` draws them or a state dict is loaded; nothing here is random by
-    itself. A cell has no training mode: `step` is the same function always.
+    Parameters have the names, shapes and gate order of torch's `RNNCell`, `GRUCell`, `LSTMCell`:
+    `weight_ih` [G, E], `weight_hh` [G, H], `bias_ih` [G], `bias_hh` [G] with G = num_gates · H.
+    They are all zero until `initialise` draws them or a state dict is loaded; nothing here is
+    random by itself. A cell has no training mode: `step` is the same function always.
     """
 
     num_gates: ClassVar[int]
@@ -47,7 +47,7 @@ class Cell(nn.Module, ABC):
     @property
     @abstractmethod
     def key(self) -> str:
-        """The name of the equations in use, such as `gru/after/keep`: what kernels are looked up by."""
+        """The name of the equations, such as `gru/after/keep`: kernels are looked up by it."""
 
     @abstractmethod
     def gates(self, x_BE: Tensor, state: CellState) -> dict[str, Tensor]:
@@ -55,11 +55,11 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def step(self, x_BE: Tensor, state: CellState) -> CellState:
-        """Return the state after reading x_BE: the equation of the class, with the values of `gates`."""
+        """Return the state after reading x_BE: the class's equation on the values of `gates`."""
 
     @abstractmethod
     def pack_state(self, parts: Sequence[Tensor]) -> CellState:
-        """Return the `NamedTuple` of this cell with `parts` as its fields, in the order `state_names`."""
+        """Return this cell's `NamedTuple` of `parts`, which come in the order of `state_names`."""
 
     @property
     def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -73,7 +73,7 @@ class Cell(nn.Module, ABC):
         dtype: torch.dtype | None = None,
         device: torch.device | None = None,
     ) -> CellState:
-        """Return zeros [B, H] for each part of the state; type and place are the weights' unless given."""
+        """Return zeros [B, H] for each part; type and device are the weights' unless given."""
         dtype = self.weight_hh.dtype if dtype is None else dtype
         device = self.weight_hh.device if device is None else device
         shape = (batch_size, self.hidden_size)
@@ -82,7 +82,7 @@ class Cell(nn.Module, ABC):
         )
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw every parameter uniformly from ±1/√H, torch's own rule, in torch's order of parameters."""
+        """Draw every parameter uniformly from ±1/√H, torch's own rule, in torch's order."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         with torch.no_grad():
             for weight in self.weights:

@@ -35,9 +35,9 @@ class ElmanCell(Cell):
         a_t = W_ih x_t + b_ih + W_hh h_{t−1} + b_hh
         h_t = f(a_t),  f one of tanh, relu, identity
 
-    x_BE [B, E], h_BH [B, H]; parameters as in `Cell` with one gate, gates · H · (E + H + 2) of them
-    for gates = 1. Source: J. L. Elman, Finding Structure in Time, Cognitive Science 14 (1990), whose
-    f is the logistic function; tanh and relu are those of `torch.nn.RNN`, identity is not in torch.
+    x_BE [B, E], h_BH [B, H]; parameters as in `Cell` with one gate, H · (E + H + 2) of them.
+    Source: J. L. Elman, Finding Structure in Time, Cognitive Science 14 (1990), whose f is the
+    logistic function; tanh and relu are those of `torch.nn.RNN`, identity is not in torch.
     """
 
     num_gates: ClassVar[int] = 1

@@ -30,8 +30,8 @@ class GRUCell(Cell):
         update keep:     h_t = z_t ∘ h_{t−1} + (1 − z_t) ∘ n_t
         update replace:  h_t = (1 − z_t) ∘ h_{t−1} + z_t ∘ n_t
 
-    x_BE [B, E], h_BH [B, H]; parameters as in `Cell` with three gates, gates · H · (E + H + 2) of
-    them. Source: K. Cho et al., arXiv:1406.1078, eqs. 5–8 (before, keep); "after" is the form of
+    x_BE [B, E], h_BH [B, H]; parameters as in `Cell` with three gates, 3 · H · (E + H + 2) of them.
+    Source: K. Cho et al., arXiv:1406.1078, eqs. 5–8 (before, keep); "after" is the form of
     cuDNN and torch, "replace" that of J. Chung et al., arXiv:1412.3555, eqs. 4–5. `torch.nn.GRU` is
     after, keep, and has no other form.
     """

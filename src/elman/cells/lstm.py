@@ -27,7 +27,7 @@ class LSTMCell(Cell):
         c_t = f_t ∘ c_{t−1} + i_t ∘ g_t
         h_t = o_t ∘ tanh(c_t)
 
-    x_BE [B, E], h_BH and c_BH [B, H]; parameters as in `Cell` with four gates, gates · H · (E + H + 2)
+    x_BE [B, E], h_BH and c_BH [B, H]; parameters as in `Cell` with four gates, 4 · H · (E + H + 2)
     of them. Source: F. A. Gers, J. Schmidhuber, F. Cummins, Learning to Forget, Neural Computation
     12 (2000), without peepholes. `torch.nn.LSTM` computes the same; what differs is `initialise`.
     """
@@ -72,7 +72,7 @@ class LSTMCell(Cell):
         return LSTMState(h_BH, c_BH)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw as every cell does, then set the forget biases so that their sum is `forget_bias` exactly.
+        """Draw as every cell does, then make the forget biases sum to `forget_bias` exactly.
 
         The whole value goes to `bias_ih`, `bias_hh` of the forget gate becomes 0: two vectors that
         each hold a bias of 1 would act as 2.

@@ -1,4 +1,4 @@
-"""Every cell there is, under its key: what settings build from and what the contract suite runs over."""
+"""Every cell there is, under its key: what settings build, what the contract suite runs over."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -21,7 +21,7 @@ CELLS: Mapping[str, Callable[[int, int], Cell]] = MappingProxyType(
         "lstm": lambda E, H: LSTMCell(E, H),
     }
 )
-"""Key → (input_size, hidden_size) → cell with zero parameters. A cell added here gets every contract."""
+"""Key → (input_size, hidden_size) → cell, all zero. A cell added here gets every contract."""
 
 _BUILDERS: Mapping[str, Callable[[ModelSettings, int], Cell]] = MappingProxyType(
     {
@@ -33,5 +33,5 @@ _BUILDERS: Mapping[str, Callable[[ModelSettings, int], Cell]] = MappingProxyType
 
 
 def build_cell(settings: ModelSettings, input_size: int) -> Cell:
-    """Return the cell that `settings` describe, reading `input_size` features; parameters are zero."""
+    """Return the cell of `settings` reading `input_size` features; parameters are zero."""
     return _BUILDERS[settings.kind](settings, input_size)

@@ -1,4 +1,4 @@
-"""Which implementation runs a recurrence: a fast kernel, or None and the reason why there is none."""
+"""Which implementation runs a recurrence: a fast kernel, or None and why there is none."""
 
 import os
 from collections.abc import Mapping
@@ -20,18 +20,19 @@ KernelChoice = Literal["auto", "torch", "reference"]
 Precision = Literal["float32", "bfloat16"]
 
 FORCE_VARIABLE = "ELMAN_KERNELS"
-"""The environment variable that overrides the choice of a plan when it is made: `reference` forces the twin."""
+"""The environment variable that overrides the choice of plans; `reference` forces the twin."""
 
 
 class KernelPlan:
     """The choice among implementations, made once, written down, and repeated on resume.
 
-    `choice` "reference" runs the readable loop over `Cell.step`; "torch" and "auto" run torch's fused
-    recurrence where the cell has one, "auto" except for single steps without gradients, where the
-    loop is faster. `precision` "bfloat16" makes the products of fused recurrences in bfloat16 while
-    gradients are enabled, that is in training: weights, inputs and state are cast around the operator
-    and everything handed back is float32 again. Without gradients (validation, scoring, generation)
-    the arithmetic is that of the weights.
+    `choice` "reference" runs the readable loop over `Cell.step`; "torch" runs torch's fused
+    recurrence where the cell has one; "auto" does too, but for inputs of a single step, where the
+    loop is faster, as the operator prepares its weights at every call. `precision` "bfloat16" makes
+    the products of fused recurrences in bfloat16 while gradients are enabled, that is in training:
+    weights, inputs and state are cast around the operator, and everything handed back is float32
+    again. Without gradients (validation, scoring, generation) the weights' own type is used. The
+    choice is a function of the plan, the key and the input's shape and type alone.
     """
 
     def __init__(self, choice: KernelChoice = "auto", precision: Precision = "float32") -> None:
@@ -45,8 +46,8 @@ class KernelPlan:
         self._found: dict[str, str] = {}
 
     def find(self, key: str, x_BTE: Tensor) -> Kernel | None:
-        """Return the kernel for cells of `key` on inputs like x_BTE, or None for the readable loop."""
-        if self.choice == "auto" and x_BTE.shape[1] == 1 and not torch.is_grad_enabled():
+        """Return the kernel for cells of `key` on inputs like x_BTE; None: the readable loop."""
+        if self.choice == "auto" and x_BTE.shape[1] == 1:
             self._found[f"{key}, one step"] = (
                 "reference: torch's operator prepares its weights anew"
             )

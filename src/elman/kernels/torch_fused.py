@@ -1,7 +1,7 @@
 """Whole sequences through torch's own fused recurrences: oneDNN on a CPU, cuDNN on a GPU.
 
-All functions here are `Kernel`s: (x_BTE, state, weights) → (states_BTH, state), forward in time, every
-row of full length, weights in torch's order weight_ih, weight_hh, bias_ih, bias_hh.
+All functions here are `Kernel`s: (x_BTE, state, weights) → (states_BTH, state), forward in time,
+every row of full length, weights in torch's order weight_ih, weight_hh, bias_ih, bias_hh.
 """
 
 from collections.abc import Callable, Mapping

@@ -9,6 +9,9 @@ from elman.errors import SettingError
 
 DropoutKind = Literal["ordinary", "locked"]
 
+MASK_LEVELS = 1 << 16
+"""Masks compare 16 random bits with a threshold, so p is rounded to a multiple of 1 / 65536."""
+
 
 def drop(
     x_BTE: Tensor, p: float, generator: torch.Generator | None, *, kind: DropoutKind = "ordinary"
@@ -17,8 +20,10 @@ def drop(
 
     "ordinary" draws a mask for every element; "locked" draws one [B, 1, E] and uses it at all steps
     of the call (Y. Gal, Z. Ghahramani, arXiv:1512.05287, section 4, on the inputs of a layer). The
-    expectation is x_BTE. With generator None, or p = 0, x_BTE itself is returned. The generator must
-    be on the device of x_BTE; torch's global one is never touched.
+    expectation is x_BTE exactly, as both p's are the same multiple of 1 / `MASK_LEVELS`, at least
+    one for p > 0. With generator None, or p = 0, x_BTE itself is returned. The masks depend on the
+    generator alone, not on the number of threads; torch's global generator is never touched. The
+    generator must be on the device of x_BTE.
 
     Raises `SettingError` unless 0 ≤ p < 1.
     """
@@ -28,6 +33,20 @@ def drop(
         return x_BTE
     batch_size, num_steps, width = x_BTE.shape
     steps = num_steps if kind == "ordinary" else 1
-    mask_BTE = torch.empty((batch_size, steps, width), dtype=x_BTE.dtype, device=x_BTE.device)
-    mask_BTE.bernoulli_(1.0 - p, generator=generator).div_(1.0 - p)
-    return x_BTE * mask_BTE
+    dropped = min(max(round(p * MASK_LEVELS), 1), MASK_LEVELS - 1)
+    keep_BTE = _at_least(dropped, (batch_size, steps, width), x_BTE.device, generator)
+    return x_BTE * keep_BTE.to(x_BTE.dtype).mul_(MASK_LEVELS / (MASK_LEVELS - dropped))
+
+
+def _at_least(
+    level: int, shape: tuple[int, int, int], device: torch.device, generator: torch.Generator
+) -> Tensor:
+    """Return booleans that are False with probability level / `MASK_LEVELS`, four from each draw.
+
+    A draw fills 64 bits, read as four 16-bit integers: several times faster than one draw each.
+    """
+    size = shape[0] * shape[1] * shape[2]
+    draws_N = torch.empty(-(-size // 4), dtype=torch.int64, device=device)
+    draws_N.random_(-(2**63), None, generator=generator)
+    levels = draws_N.view(torch.int16)[:size].view(shape)
+    return levels >= level - MASK_LEVELS // 2

@@ -8,7 +8,7 @@ from elman.shapes import require_shape
 
 
 class Embedding(nn.Module):
-    """x_t = row ids_t of `weight` [V, E]: what `torch.nn.Embedding` computes, for ids of any integer type."""
+    """x_t = row ids_t of `weight` [V, E], as `torch.nn.Embedding`, for ids of any integer type."""
 
     def __init__(self, vocabulary_size: int, embedding_size: int) -> None:
         super().__init__()

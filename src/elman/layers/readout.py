@@ -28,7 +28,7 @@ class Readout(nn.Module):
             self.projection = nn.Parameter(torch.zeros(tied.shape[1], hidden_size))
 
     def project(self, states_BTH: Tensor) -> Tensor:
-        """Return the features [..., F] that meet the rows of `weight`; states themselves without P."""
+        """Return the features [..., F] that meet `weight`: the states themselves without P."""
         return states_BTH if self.projection is None else linear(states_BTH, self.projection)
 
     def logits(self, states_BTH: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class Readout(nn.Module):
         return self.logits(states_BTH)
 
     def initialise(self, generator: torch.Generator, *, tied: bool) -> None:
-        """Draw P, and W unless it belongs to an embedding, uniformly from ±1/√(columns); b becomes 0."""
+        """Draw P, and W unless it is an embedding's, uniformly from ±1/√(columns); b becomes 0."""
         with torch.no_grad():
             for weight in (self.projection, None if tied else self.weight):
                 if weight is not None:

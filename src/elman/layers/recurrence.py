@@ -28,11 +28,11 @@ def recur(
 
         state_t = step(x_t, state_{t−1}),  t = 1 … length;  states_t = the output h of state_t
 
-    x_BTE [B, T, E]; `state` None means zeros; `lengths_B` None means that all rows have T steps, else
-    0 ≤ lengths_B ≤ T. A backward reader starts at each row's own last step and its final state is
-    that at step 1; `states_BTH` stays in the order of the input. Steps beyond a row's length are
-    never computed: outputs there are exactly 0, gradients there are exactly 0, and the final state is
-    that of the row's own last step. A row of length 0 hands its state on unchanged.
+    x_BTE [B, T, E]; `state` None means zeros; `lengths_B` None means that all rows have T steps,
+    else 0 ≤ lengths_B ≤ T. A backward reader starts at each row's own last step and its final state
+    is that at step 1; `states_BTH` stays in the order of the input. Steps beyond a row's length are
+    never computed: outputs there are exactly 0, gradients there are exactly 0, and the final state
+    is that of the row's own last step. A row of length 0 hands its state on unchanged.
 
     Raises `ShapeError` when state or lengths do not fit x_BTE.
     """
@@ -57,7 +57,7 @@ def last_states(states_BTH: Tensor, lengths_B: Tensor) -> Tensor:
 
 
 class Plateau(NamedTuple):
-    """A stretch of steps [start, stop) in which the same first `alive` rows, longest first, go on."""
+    """Steps [start, stop) in which the same first `alive` rows, longest first, go on."""
 
     start: int
     stop: int

@@ -12,7 +12,7 @@ from elman.layers.dropout import DropoutKind, drop
 from elman.layers.recurrence import Direction, recur
 
 StackState = tuple[CellState, ...]
-"""One cell state for each layer and direction: layer-major, direction-minor, as torch orders them."""
+"""A cell state for each layer and direction: layer-major, direction-minor, as in torch."""
 
 _DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 
@@ -20,7 +20,7 @@ _DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 class RecurrentStack(nn.Module):
     """Layers of cells: the outputs of one layer, dropped, are the inputs of the next.
 
-        x⁰ = x_BTE;  xˡ = [recur(cell_{l,forward}, drop(xˡ⁻¹)), recur(cell_{l,backward}, drop(xˡ⁻¹))]
+        x⁰ = x_BTE;  y = drop(xˡ⁻¹);  xˡ = [recur(cell_{l,forward}, y), recur(cell_{l,backward}, y)]
 
     with nothing dropped before the first layer or after the last, as in torch. `cells` come
     layer-major, direction-minor. Parameters are `cells.K.weight_ih` and so on, where
@@ -60,7 +60,7 @@ class RecurrentStack(nn.Module):
         plan: KernelPlan,
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, StackState]:
-        """Return (states_BTH, state) of the last layer and of all; H counts both directions, forward first."""
+        """Return the last layer's states_BTH, forward half first, and the state of all layers."""
         if state is not None and len(state) != len(self.cells):
             raise ShapeError(
                 "the state of a stack must have one part for each layer and direction",

@@ -15,7 +15,7 @@ from elman.layers.stack import RecurrentStack, StackState
 
 
 class ModelOutput(NamedTuple):
-    """What a model hands on: states, the readout that makes logits of them, and the state after them."""
+    """What a model hands on: states, the readout that makes logits of them, the state after."""
 
     states_BTH: Tensor
     readout: Readout
@@ -25,12 +25,13 @@ class ModelOutput(NamedTuple):
 class RecurrentLanguageModel(nn.Module):
     """(ids, state) → (states, readout, state): a distribution over the next token at every step.
 
-        x_t = drop(embedding(ids_t));  h_t, state = stack(x_t, state);  logits_t = readout(drop(h_t))
+        x_t = drop(embedding(ids_t));  h_t, state = stack(x_t, state);  y_t = readout(drop(h_t))
 
     Dropout acts in three places, on what the embedding, each layer but the last, and the last layer
     hand on, so that a model of one layer is regularised too; it acts if and only if a generator is
-    passed. With `tie_weights` the readout's matrix is the embedding's very tensor, with a projection
-    from H to E when the sizes differ. All parameters are drawn from `generator`.
+    passed. y_t are the logits of token t + 1. With `tie_weights` the readout's matrix is the
+    embedding's very tensor, with a projection from H to E when the sizes differ. All parameters are
+    drawn from `generator`.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class RecurrentLanguageModel(nn.Module):
         plan: KernelPlan,
         generator: torch.Generator | None = None,
     ) -> ModelOutput:
-        """Read ids_BT after `state` (None: zeros); steps beyond lengths_B are padding and change nothing.
+        """Read ids_BT after `state` (None: zeros); steps t ≥ lengths_B are padding, change nothing.
 
         `states_BTH` are the readout's inputs, dropped already when a generator is passed.
         """
@@ -83,7 +84,7 @@ class RecurrentLanguageModel(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def describe(self) -> dict[str, str]:
-        """Return what the settings mean for this model: the cell, its size, where dropout acts, tying."""
+        """Return what the settings mean here: cell, sizes, where dropout acts, tying."""
         s = self.settings
         places = ["embedding", *(f"layer {n}" for n in range(1, s.num_layers + 1))]
         if s.tie_weights:
@@ -93,7 +94,7 @@ class RecurrentLanguageModel(nn.Module):
             tying = "none"
         return {
             "cell": self.stack.cell(0).key,
-            "layers": f"{s.num_layers} of {s.hidden_size} units over embeddings of {s.embedding_size}",
+            "layers": f"{s.num_layers} of {s.hidden_size} units, embeddings of {s.embedding_size}",
             "parameters": str(self.parameter_count()),
             "dropout": f"{s.dropout} ({s.dropout_kind}) on the output of {', '.join(places)}"
             if s.dropout
