@@ -183,8 +183,14 @@ class TrainingSettings:
     beta1: Annotated[Share, Field(description="adam, adamw: decay of the mean of gradients.")] = 0.9
     beta2: Annotated[Share, Field(description="adam, adamw: decay of the mean of squares.")] = 0.99
     weight_decay: Annotated[
-        float, Field(ge=0.0, allow_inf_nan=False, description="Shrinkage; adamw applies it apart.")
-    ] = 0.01
+        float,
+        Field(
+            ge=-1.0,
+            allow_inf_nan=False,
+            description="Shrinkage of matrices, not of biases; adamw applies it apart. "
+            "Below 0: the optimizer's own, 0.01 for adamw and 0 for the others.",
+        ),
+    ] = -1.0
     schedule: Annotated[
         Literal["cosine", "linear", "step", "constant"],
         Field(description="Course of the rate after the warm-up."),

@@ -1,0 +1,110 @@
+"""How many updates fit into a time: measured on throwaway copies, told as one fixed number."""
+
+import copy
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from elman.config.settings import TrainingSettings
+from elman.data.batches import BatchSource
+from elman.errors import SettingError
+from elman.kernels.dispatch import KernelPlan
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.training.fitting import Validate
+from elman.training.loop import Trainer
+from elman.training.selection import validation_interval
+
+RESERVE = 0.08
+"""Share of the time left unplanned, for saving and for a machine that others use too."""
+
+WARM_UP = 3
+"""Updates made and not measured: first calls build and allocate."""
+
+LEAST_MEASURED = 3
+LONGEST_MEASURE_SECONDS = 3.0
+MEASURE_SHARE = 0.05
+"""Measuring ends after this share of the time or the seconds above, whichever is shorter."""
+
+_NO_END = 10**12
+
+
+@dataclass(frozen=True)
+class BudgetFit:
+    """The updates that fit, and what was measured: an update, a validation, all of measuring."""
+
+    updates: int
+    update_seconds: float
+    validation_seconds: float
+    measured_seconds: float
+
+
+def updates_for_budget(
+    model: RecurrentLanguageModel,
+    source: BatchSource,
+    settings: TrainingSettings,
+    plan: KernelPlan,
+    *,
+    seconds_left: float,
+    validate: Validate | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> BudgetFit:
+    """Return how many updates, with the validations among them, fit into `seconds_left`.
+
+        n · update + validations(n) · validation ≤ (seconds_left − measuring) · (1 − RESERVE)
+
+    An update costs the median of seconds per token over a moment of training, times the mean
+    tokens of a batch. That training is done on a copy of `model`, with generators and a position of
+    its own, so that the run itself starts as if nothing had been measured. `validate` is called
+    once. Train with `training.updates` set to the answer to repeat the run exactly, whatever the
+    machine is doing. At least 1 update is answered. Raises `SettingError` unless seconds_left > 0.
+    """
+    if not seconds_left > 0.0 or not math.isfinite(seconds_left):
+        raise SettingError("the budget must leave time to train", got=f"{seconds_left} s")
+    begun = clock()
+    own_settings = replace(settings, warmup_updates=0, schedule="constant")
+    trainer = Trainer(
+        copy.deepcopy(model), source, own_settings, copy.deepcopy(plan), total_updates=_NO_END
+    )
+    seconds_per_token = _measure(trainer, seconds_left, clock)
+    update_seconds = seconds_per_token * source.num_targets / source.batches_per_epoch(0)
+    validation_seconds = 0.0
+    if validate is not None:
+        start = clock()
+        validate()
+        validation_seconds = clock() - start
+    measured_seconds = clock() - begun
+    usable = (seconds_left - measured_seconds) * (1.0 - RESERVE)
+
+    def seconds_for(updates: int) -> float:
+        interval = validation_interval(settings, updates, source.batches_per_epoch(0))
+        return updates * update_seconds + math.ceil(updates / interval) * validation_seconds
+
+    updates = _largest_within(seconds_for, usable, update_seconds)
+    return BudgetFit(updates, update_seconds, validation_seconds, measured_seconds)
+
+
+def _measure(trainer: Trainer, seconds_left: float, clock: Callable[[], float]) -> float:
+    """Return the median seconds per token of updates, after a few that are not counted."""
+    limit = min(LONGEST_MEASURE_SECONDS, MEASURE_SHARE * seconds_left)
+    for _ in range(WARM_UP):
+        trainer.step()
+    costs: list[float] = []
+    begun = clock()
+    while len(costs) < LEAST_MEASURED or clock() - begun < limit:
+        start = clock()
+        event = trainer.step()
+        costs.append((clock() - start) / event.num_tokens)
+    return statistics.median(costs)
+
+
+def _largest_within(
+    seconds_for: Callable[[int], float], usable: float, update_seconds: float
+) -> int:
+    """Return the largest count found by halving whose time is within `usable`, at least 1."""
+    low, high = 1, max(2, math.floor(usable / max(update_seconds, 1e-9)) + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if seconds_for(middle) <= usable else (low, middle)
+    return low

@@ -1,0 +1,62 @@
+"""The rule of the step: torch's optimisers, with defaults that depend on which one it is."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import torch
+from torch import nn
+
+from elman.config.settings import TrainingSettings
+
+PEAK_RATES: Mapping[str, float] = MappingProxyType({"sgd": 1.0, "adam": 3e-3, "adamw": 3e-3})
+"""Peak rate of each optimiser where `training.learning_rate` is 0."""
+
+WEIGHT_DECAYS: Mapping[str, float] = MappingProxyType({"sgd": 0.0, "adam": 0.0, "adamw": 0.01})
+"""Decay of each optimiser where `training.weight_decay` is negative."""
+
+ADAM_EPSILON = 1e-8
+
+
+def peak_rate(settings: TrainingSettings) -> float:
+    """Return the largest rate of a run: `learning_rate`, or the optimiser's own where it is 0."""
+    return settings.learning_rate or PEAK_RATES[settings.optimizer]
+
+
+def decay_of_weights(settings: TrainingSettings) -> float:
+    """Return `weight_decay`, or the optimiser's own where that is negative."""
+    if settings.weight_decay < 0.0:
+        return WEIGHT_DECAYS[settings.optimizer]
+    return settings.weight_decay
+
+
+def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """Return the optimiser over all parameters of `model`; the caller sets each group's `lr`.
+
+        sgd    v ← μ v + g;  w ← w − rate · v
+        adam   w ← w − rate · m̂ / (√v̂ + ε)      (D. P. Kingma, J. Ba, arXiv:1412.6980, algorithm 1)
+        adamw  the same, and w ← w − rate · decay · w apart from it
+               (I. Loshchilov, F. Hutter, arXiv:1711.05101, algorithm 2)
+
+    For sgd and adam the decay is added to the gradient. It acts on matrices only: a bias that is
+    shrunk shifts what the model predicts and keeps nothing small that grows. One fused pass over
+    memory for each update; values differ from torch's loop over tensors by rounding alone.
+    """
+    decay = decay_of_weights(settings)
+    matrices = [p for p in model.parameters() if p.ndim >= 2 and p.requires_grad]
+    others = [p for p in model.parameters() if p.ndim < 2 and p.requires_grad]
+    groups = [
+        {"params": parameters, "weight_decay": share}
+        for parameters, share in ((matrices, decay), (others, 0.0))
+        if parameters
+    ]
+    peak, betas = peak_rate(settings), (settings.beta1, settings.beta2)
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=peak, momentum=settings.momentum, fused=True)
+    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, lr=peak, betas=betas, eps=ADAM_EPSILON, fused=True)
+
+
+def set_rate(optimiser: torch.optim.Optimizer, value: float) -> None:
+    """Let the next step use the rate `value`."""
+    for group in optimiser.param_groups:
+        group["lr"] = value

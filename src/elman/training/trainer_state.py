@@ -1,0 +1,111 @@
+"""Everything a run needs to go on to the same bits, as tensors and as facts that JSON can hold."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from elman.errors import RunError
+
+State = TypeVar("State")
+
+STATE_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TrainerState:
+    """A moment of a run between two updates.
+
+    tensors: `model.*` weights, `optimiser.*` moments, `average.*`, `carried.*` recurrent state,
+    `generator.dropout`; all of them copies. facts: counters, position in the data, smoothed loss,
+    validations; numbers, texts, lists and nulls only, and every float survives JSON exactly.
+    """
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, object]
+
+
+def state_leaves(state: object) -> list[Tensor]:
+    """Return the tensors of nested tuples, in order; None has none."""
+    if isinstance(state, Tensor):
+        return [state]
+    if isinstance(state, tuple):
+        return [leaf for part in state for leaf in state_leaves(part)]
+    return []
+
+
+def with_leaves(template: State, leaves: Iterator[Tensor]) -> State:
+    """Return a state of the structure of `template`, its tensors taken from `leaves` in order."""
+    if isinstance(template, Tensor):
+        leaf = next(leaves, None)
+        if leaf is None or leaf.shape != template.shape:
+            raise RunError(
+                "the saved recurrent state does not fit the model",
+                got="nothing" if leaf is None else str(list(leaf.shape)),
+                allowed=str(list(template.shape)),
+            )
+        return cast(State, leaf.to(template.device, copy=True))
+    if not isinstance(template, tuple):
+        raise TypeError(f"a state is made of tensors and tuples; got {type(template).__name__}")
+    parts = [with_leaves(part, leaves) for part in template]
+    made = type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
+    return cast(State, made)
+
+
+def take_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with `prefix`, under the rest of their names."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def number_to_json(value: float) -> float | str:
+    """Return `value`, or its name where JSON has no number for it: nan, inf, -inf."""
+    return value if math.isfinite(value) else str(value)
+
+
+def copy_into_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Copy saved weights into `model`; `RunError` unless names and sizes are the same."""
+    own = dict(model.named_parameters())
+    if own.keys() != tensors.keys():
+        odd = sorted(own.keys() ^ tensors.keys())
+        raise RunError(f"the saved weights do not fit the model: {odd[0]} is on one side only")
+    for name, parameter in own.items():
+        if parameter.shape != tensors[name].shape:
+            raise RunError(
+                f"the saved weight {name} does not fit the model",
+                got=str(list(tensors[name].shape)),
+                allowed=str(list(parameter.shape)),
+            )
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(tensors[name])
+
+
+def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return copies of what `optimiser` remembers, named PARAMETER.KEY."""
+    return {
+        f"{name}.{key}": value.clone()
+        for name, parameter in model.named_parameters()
+        for key, value in optimiser.state.get(parameter, {}).items()
+        if isinstance(value, Tensor)
+    }
+
+
+def restore_optimiser(
+    model: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+) -> None:
+    """Let `optimiser` remember exactly what `tensors`, named PARAMETER.KEY, say."""
+    own = dict(model.named_parameters())
+    optimiser.state.clear()
+    for name, tensor in tensors.items():
+        place, _, key = name.rpartition(".")
+        if place not in own:
+            raise RunError(f"the saved optimiser state names {place}, which the model has not")
+        parameter = own[place]
+        optimiser.state[parameter][key] = tensor.to(parameter.device, copy=True)
