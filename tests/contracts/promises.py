@@ -1,0 +1,275 @@
+"""The promises every cell keeps on every path: each a function of a `Subject` that raises when broken."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import torch
+from independent import ROWS
+from subjects import (
+    EXACT_32,
+    EXACT_64,
+    PARITY_64,
+    SIZES,
+    Subject,
+    assert_close,
+    gradients_of,
+    normal,
+    random_state,
+)
+from torch import nn
+
+DIRECTIONS = ("forward", "backward")
+LENGTHS = torch.tensor([4, 0, 7, 1, 4, 6])
+
+
+def none_state_is_zeros_bit_for_bit(subject: Subject) -> None:
+    for batch_size, num_steps, input_size, hidden_size in SIZES:
+        for dtype in (torch.float32, torch.float64):
+            cell = subject.cell(input_size, hidden_size, seed=1, dtype=dtype)
+            x_BTE = normal(batch_size, num_steps, input_size, seed=2, dtype=dtype)
+            zeros = cell.pack_state(
+                [torch.zeros(batch_size, hidden_size, dtype=dtype) for _ in cell.state_names]
+            )
+            none_BTH, none_state = subject.run(cell, x_BTE, None)
+            zero_BTH, zero_state = subject.run(cell, x_BTE, zeros)
+            assert torch.equal(none_BTH, zero_BTH)
+            for got, want in zip(none_state, zero_state, strict=True):
+                assert torch.equal(got, want)
+
+
+def equals_numpy_in_both_directions(subject: Subject) -> None:
+    assert subject.key in ROWS, f"{subject.key} needs an independent reference in ROWS"
+    for batch_size, num_steps, input_size, hidden_size in SIZES:
+        cell = subject.cell(input_size, hidden_size, seed=3)
+        x_BTE = normal(batch_size, num_steps, input_size, seed=4)
+        first = random_state(cell, batch_size, seed=5)
+        lengths = [max(num_steps - row, 0) for row in range(batch_size)]
+        weights = tuple(weight.detach().numpy() for weight in cell.weights)
+        for direction in DIRECTIONS:
+            states_BTH, last = subject.run(cell, x_BTE, first, torch.tensor(lengths), direction)
+            turn = slice(None, None, 1 if direction == "forward" else -1)
+            for row, length in enumerate(lengths):
+                if length == 0:
+                    continue
+                begin = tuple(part[row].numpy() for part in first)
+                want_TH, want = ROWS[subject.key](x_BTE[row, :length].numpy()[turn], begin, weights)
+                got_TH = states_BTH[row, :length]
+                want_TH = torch.from_numpy(want_TH[turn].copy())
+                assert_close(got_TH, want_TH, PARITY_64, f"{direction} outputs of row {row}")
+                for name, got_H, want_H in zip(cell.state_names, last, want, strict=True):
+                    assert_close(got_H[row], torch.from_numpy(want_H), PARITY_64, f"final {name}")
+
+
+TORCH_TWINS: Mapping[str, Callable[[int, int], nn.RNNBase]] = MappingProxyType(
+    {
+        "elman/tanh": lambda E, H: nn.RNN(E, H, nonlinearity="tanh", batch_first=True),
+        "elman/relu": lambda E, H: nn.RNN(E, H, nonlinearity="relu", batch_first=True),
+        "gru/after/keep": lambda E, H: nn.GRU(E, H, batch_first=True),
+        "lstm": lambda E, H: nn.LSTM(E, H, batch_first=True),
+    }
+)
+
+
+def equals_torch_nn_with_gradients(subject: Subject) -> None:
+    for batch_size, num_steps, input_size, hidden_size in SIZES:
+        cell = subject.cell(input_size, hidden_size, seed=6)
+        twin = TORCH_TWINS[subject.key](input_size, hidden_size).double()
+        with torch.no_grad():
+            for got, want in zip(twin.parameters(), cell.weights, strict=True):
+                got.copy_(want)
+        x_BTE = normal(batch_size, num_steps, input_size, seed=7).requires_grad_()
+        first = [part.requires_grad_() for part in random_state(cell, batch_size, seed=8)]
+        pull_BTH = normal(batch_size, num_steps, hidden_size, seed=9)
+        states_BTH, last = subject.run(cell, x_BTE, cell.pack_state(first))
+        hx = tuple(part.unsqueeze(0) for part in first)
+        want_BTH, want_last = twin(x_BTE, hx if len(hx) > 1 else hx[0])
+        want_parts = want_last if isinstance(want_last, tuple) else (want_last,)
+        assert_close(states_BTH, want_BTH, PARITY_64, "outputs")
+        got_total, want_total = (states_BTH * pull_BTH).sum(), (want_BTH * pull_BTH).sum()
+        for got, want in zip(last, want_parts, strict=True):
+            assert_close(got, want.squeeze(0), PARITY_64, "final state")
+            got_total, want_total = got_total + got.sin().sum(), want_total + want.sin().sum()
+        got_all = gradients_of(subject, cell, got_total, [x_BTE, *first])
+        want_all = torch.autograd.grad(want_total, [x_BTE, *first, *twin.parameters()])
+        for place, (got, want) in enumerate(zip(got_all, want_all, strict=True)):
+            assert_close(got, want, PARITY_64, f"gradient {place}")
+
+
+def gradients_are_those_of_finite_differences(subject: Subject) -> None:
+    cell = subject.cell(2, 3, seed=10)
+    x_BTE = normal(3, 4, 2, seed=11).requires_grad_()
+    first = [part.requires_grad_() for part in random_state(cell, 3, seed=12)]
+    lengths_B = torch.tensor([2, 4, 0])
+
+    def run(x_BTE, *rest):
+        state, weights = rest[: len(first)], rest[len(first) :]
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+        class Bound(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = cell
+
+            def forward(self):
+                return subject.run(cell, x_BTE, cell.pack_state(state), lengths_B)
+
+        bound = {f"cell.{name}": weight for name, weight in zip(names, weights, strict=True)}
+        states_BTH, last = torch.func.functional_call(Bound(), bound, ())
+        return (states_BTH, *last)
+
+    weights = [weight.detach().clone().requires_grad_() for weight in cell.weights]
+    # eps 1e-6 leaves an error of about 1e-9 in central differences of float64.
+    assert torch.autograd.gradcheck(run, (x_BTE, *first, *weights), eps=1e-6, atol=1e-6)
+
+
+def two_chunks_are_the_whole_with_gradients(subject: Subject) -> None:
+    cell = subject.cell(3, 5, seed=13)
+    x_BTE = normal(6, 7, 3, seed=14).requires_grad_()
+    pull_BTH = normal(6, 7, 5, seed=15)
+    for lengths_B in (None, LENGTHS):
+        whole_BTH, whole = subject.run(cell, x_BTE, None, lengths_B)
+        whole_total = (whole_BTH * pull_BTH).sum() + sum(part.sin().sum() for part in whole)
+        whole_grads = gradients_of(subject, cell, whole_total, [x_BTE])
+        for cut in (1, 3, 6):
+            early = late = None
+            if lengths_B is not None:
+                early, late = lengths_B.clamp(max=cut), (lengths_B - cut).clamp(min=0)
+            first_BTH, state = subject.run(cell, x_BTE[:, :cut], None, early)
+            second_BTH, last = subject.run(cell, x_BTE[:, cut:], state, late)
+            both_BTH = torch.cat([first_BTH, second_BTH], dim=1)
+            total = (both_BTH * pull_BTH).sum() + sum(part.sin().sum() for part in last)
+            assert_close(both_BTH, whole_BTH, EXACT_64, f"outputs cut at {cut}")
+            for got, want in zip(last, whole, strict=True):
+                assert_close(got, want, EXACT_64, f"final state cut at {cut}")
+            for got, want in zip(
+                gradients_of(subject, cell, total, [x_BTE]), whole_grads, strict=True
+            ):
+                assert_close(got, want, EXACT_64, f"gradients cut at {cut}")
+
+
+def padding_is_invisible(subject: Subject) -> None:
+    """Forward, backward and in the final state: rows alone are rows in a batch padded with NaN."""
+    cell = subject.cell(3, 5, seed=16)
+    clean_BTE, pull_BTH = normal(6, 7, 3, seed=17), normal(6, 7, 5, seed=18)
+    pad_BT = torch.arange(7) >= LENGTHS.unsqueeze(1)
+    x_BTE = clean_BTE.masked_fill(pad_BT.unsqueeze(2), torch.nan).requires_grad_()
+    first = random_state(cell, 6, seed=19)
+    for direction in DIRECTIONS:
+        states_BTH, last = subject.run(cell, x_BTE, first, LENGTHS, direction)
+        assert states_BTH[pad_BT].eq(0).all(), "outputs at padding must be exactly 0"
+        total = (states_BTH * pull_BTH).sum() + sum(part.sin().sum() for part in last)
+        x_grad_BTE, *weight_grads = gradients_of(subject, cell, total, [x_BTE])
+        assert x_grad_BTE[pad_BT].eq(0).all(), "gradients at padding must be exactly 0"
+        sums = [torch.zeros_like(weight) for weight in cell.weights]
+        for row, length in enumerate(LENGTHS.tolist()):
+            begin = cell.pack_state([part[row : row + 1] for part in first])
+            if length == 0:
+                for got, want in zip(last, begin, strict=True):
+                    assert torch.equal(got[row : row + 1], want), "an empty row keeps its state"
+                continue
+            alone_BTE = clean_BTE[row : row + 1, :length].requires_grad_()
+            alone_BTH, alone = subject.run(cell, alone_BTE, begin, None, direction)
+            assert_close(states_BTH[row : row + 1, :length], alone_BTH, EXACT_64, "outputs")
+            for got, want in zip(last, alone, strict=True):
+                assert_close(got[row : row + 1], want, EXACT_64, "final state")
+            alone_total = (alone_BTH * pull_BTH[row : row + 1, :length]).sum()
+            alone_total = alone_total + sum(part.sin().sum() for part in alone)
+            grad_BTE, *grads = gradients_of(subject, cell, alone_total, [alone_BTE])
+            assert_close(x_grad_BTE[row : row + 1, :length], grad_BTE, EXACT_64, "input gradient")
+            sums = [left + right for left, right in zip(sums, grads, strict=True)]
+        for got, want in zip(weight_grads, sums, strict=True):
+            assert_close(got, want, EXACT_64, "weight gradients are the sum over rows")
+
+
+def batch_order_and_size_change_nothing(subject: Subject) -> None:
+    order = torch.tensor([3, 5, 0, 4, 1, 2])
+    for dtype, tolerance in ((torch.float64, EXACT_64), (torch.float32, EXACT_32)):
+        cell = subject.cell(3, 5, seed=20, dtype=dtype)
+        x_BTE, first = normal(6, 7, 3, seed=21, dtype=dtype), random_state(cell, 6, seed=22)
+        for lengths_B in (torch.full((6,), 7), LENGTHS):
+            states_BTH, last = subject.run(cell, x_BTE, first, lengths_B)
+            for rows in (order, order[:2], order[:1]):
+                some = cell.pack_state([part[rows] for part in first])
+                got_BTH, got_last = subject.run(cell, x_BTE[rows], some, lengths_B[rows])
+                assert_close(got_BTH, states_BTH[rows], tolerance, f"outputs of rows {rows}")
+                for got, want in zip(got_last, last, strict=True):
+                    assert_close(got, want[rows], tolerance, f"final state of rows {rows}")
+
+
+def same_seed_gives_the_same_bits(subject: Subject) -> None:
+    def once(ambient_seed: int):
+        torch.manual_seed(ambient_seed)  # whatever the global generator holds must not matter
+        before = torch.get_rng_state()
+        cell = subject.build(3, 5)
+        cell.initialise(torch.Generator().manual_seed(23))
+        x_BTE = normal(6, 7, 3, seed=24, dtype=torch.float32).requires_grad_()
+        states_BTH, last = subject.run(cell, x_BTE, None, LENGTHS)
+        grads = gradients_of(subject, cell, states_BTH.sum(), [x_BTE])
+        assert torch.equal(before, torch.get_rng_state()), "the global generator was used"
+        return [states_BTH, *last, *grads, *cell.weights]
+
+    for got, want in zip(once(1), once(2), strict=True):
+        assert torch.equal(got, want)
+
+
+def state_is_a_value(subject: Subject) -> None:
+    """Running hides nothing on the cell and writes into nothing it was given."""
+    cell = subject.cell(3, 5, seed=25)
+    x_BTE, first = normal(4, 6, 3, seed=26), random_state(cell, 4, seed=27)
+    x_copy, first_copy = x_BTE.clone(), [part.clone() for part in first]
+    once_BTH, once = subject.run(cell, x_BTE, first)
+    subject.run(cell, normal(4, 6, 3, seed=28), None)
+    twice_BTH, twice = subject.run(cell, x_BTE, first)
+    assert torch.equal(once_BTH, twice_BTH)
+    for got, want in zip(once, twice, strict=True):
+        assert torch.equal(got, want)
+    assert torch.equal(x_BTE, x_copy)
+    for got, want in zip(first, first_copy, strict=True):
+        assert torch.equal(got, want)
+    assert not list(cell.buffers())
+    assert type(once) is type(first), "the state that comes out is of the type that goes in"
+
+
+def threads_change_nothing_beyond_the_tolerance(subject: Subject) -> None:
+    threads = torch.get_num_threads()
+    try:
+        for dtype, tolerance in ((torch.float64, EXACT_64), (torch.float32, EXACT_32)):
+            # Weights of the initial size: with larger ones the recurrence itself, chaotic then,
+            # would multiply roundings by orders of magnitude over five steps.
+            cell = subject.build(17, 33)
+            cell.initialise(torch.Generator().manual_seed(29))
+            cell.to(dtype)
+            x_BTE = normal(19, 5, 17, seed=30, dtype=dtype)
+            torch.set_num_threads(1)
+            want_BTH, _ = subject.run(cell, x_BTE, None)
+            for number in (2, 3, 8):
+                torch.set_num_threads(number)
+                got_BTH, _ = subject.run(cell, x_BTE, None)
+                assert_close(got_BTH, want_BTH, tolerance, f"outputs on {number} threads")
+    finally:
+        torch.set_num_threads(threads)
+
+
+PROMISES: Mapping[str, Callable[[Subject], None]] = MappingProxyType(
+    {
+        promise.__name__: promise
+        for promise in (
+            none_state_is_zeros_bit_for_bit,
+            equals_numpy_in_both_directions,
+            equals_torch_nn_with_gradients,
+            gradients_are_those_of_finite_differences,
+            two_chunks_are_the_whole_with_gradients,
+            padding_is_invisible,
+            batch_order_and_size_change_nothing,
+            same_seed_gives_the_same_bits,
+            state_is_a_value,
+            threads_change_nothing_beyond_the_tolerance,
+        )
+    }
+)
+
+
+def why_promise_not_applicable(promise: str, key: str) -> str | None:
+    if promise == "equals_torch_nn_with_gradients" and key not in TORCH_TWINS:
+        return f"torch.nn has no {key}; equals_numpy_in_both_directions holds its values"
+    return None

@@ -1,0 +1,98 @@
+"""What the promises are made about: a cell run over time on one path, with random non-zero parameters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elman.cells.cell import Cell
+from elman.cells.registry import CELLS
+from elman.kernels.dispatch import KernelPlan
+from elman.kernels.torch_fused import WHY_NO_TORCH_KERNEL
+from elman.layers.recurrence import recur
+
+PATHS = ("reference", "torch")
+SIZES = ((1, 1, 1, 1), (1, 7, 3, 5), (5, 1, 2, 3), (4, 6, 5, 7))
+"""(B, T, E, H): one of everything, one row, one step, and odd sizes throughout."""
+
+EXACT_64 = 1e-12
+"""float64, the same sums cut differently: a few hundred roundings of 1e-16, with room to spare."""
+PARITY_64 = 1e-10
+"""float64 against another implementation: other orders of summation and other exp and tanh."""
+EXACT_32 = 1e-6
+"""float32, the same sums cut differently: what the design promises for values of order 1."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One registered cell on one path, and the function that runs it over time."""
+
+    key: str
+    path: str
+    build: Callable[[int, int], Cell]
+    recur: Callable[..., Any] = recur
+    plan: Callable[[], KernelPlan] | None = None
+
+    def new_plan(self) -> KernelPlan:
+        return KernelPlan(self.path) if self.plan is None else self.plan()
+
+    def cell(self, input_size: int, hidden_size: int, *, seed: int, dtype=torch.float64) -> Cell:
+        """A cell whose parameters, biases too, are normal with deviation 0.7: nothing is near zero."""
+        generator = torch.Generator().manual_seed(seed)
+        cell = self.build(input_size, hidden_size)
+        with torch.no_grad():
+            for weight in cell.weights:
+                weight.normal_(0.0, 0.7, generator=generator)
+                if self.key in ("elman/identity", "elman/relu"):
+                    weight.mul_(0.5)  # unbounded states grow with T otherwise
+        return cell.to(dtype)
+
+    def run(
+        self,
+        cell: Cell,
+        x_BTE: Tensor,
+        state: Any = None,
+        lengths_B: Tensor | None = None,
+        direction: str = "forward",
+    ) -> tuple[Tensor, Any]:
+        return self.recur(cell, x_BTE, state, lengths_B, plan=self.new_plan(), direction=direction)
+
+
+def why_not_applicable(key: str, path: str) -> str | None:
+    if path == "torch" and key in WHY_NO_TORCH_KERNEL:
+        return f"{key} has no fast path: {WHY_NO_TORCH_KERNEL[key]}"
+    return None
+
+
+def all_subjects() -> list[Subject]:
+    """Every registered cell on every path; those that cannot be are skipped with the reason."""
+    return [Subject(key, path, build) for key, build in CELLS.items() for path in PATHS]
+
+
+def normal(*shape: int, seed: int, dtype=torch.float64) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def random_state(cell: Cell, batch_size: int, *, seed: int) -> Any:
+    dtype = cell.weight_hh.dtype
+    parts = [
+        normal(batch_size, cell.hidden_size, seed=seed + place, dtype=dtype)
+        for place in range(len(cell.state_names))
+    ]
+    return cell.pack_state(parts)
+
+
+def assert_close(got: Tensor, want: Tensor, tolerance: float, what: str) -> None:
+    """|got − want| ≤ tolerance · max(1, |want|), element by element, NaN never."""
+    assert got.shape == want.shape, f"{what}: shape {tuple(got.shape)}, not {tuple(want.shape)}"
+    if got.numel() == 0:
+        return
+    excess = ((got - want).abs() / want.abs().clamp(min=1.0)).max().item()
+    assert excess <= tolerance, f"{what}: off by {excess:.3g}, more than {tolerance:.3g}"
+
+
+def gradients_of(subject: Subject, cell: Cell, total: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+    """Gradients of `total` with respect to inputs and all four parameters."""
+    return list(torch.autograd.grad(total, [*inputs, *cell.weights], allow_unused=False))
