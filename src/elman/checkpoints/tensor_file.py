@@ -21,7 +21,7 @@ from elman.checkpoints.json_values import exact_json, value_of_exact_json
 from elman.checkpoints.schema import SCHEMA_VERSION, check_schema_version
 from elman.errors import RunError, one_line
 
-Content = Literal["weights", "training state"]
+Content = Literal["weights", "training state", "generation state"]
 HEADER_KEY = "elman"
 # What the library raises for files that were cut, altered, or use types it does not know.
 _BROKEN = (SafetensorError, KeyError, ValueError, TypeError, RuntimeError, OverflowError)
@@ -80,7 +80,7 @@ def read_tensor_file(path: Path, content: Content) -> TensorFile:
     """Return what the file at `path` holds, not yet verified. Raises `RunError`."""
     header = read_tensor_header(path, content)
     try:
-        tensors = load(read_whole(path))
+        tensors = dict(sorted(load(read_whole(path)).items()))  # the library's order varies
     except _BROKEN as error:
         raise _broken(path, error) from None
     return TensorFile(path, content, tensors, header.facts, header.digest)
@@ -138,6 +138,12 @@ def _header_of(
     if not isinstance(table, dict):
         raise _broken(path, "a header that is no table")
     check_schema_version(table.get("schema_version"), str(path))
+    try:
+        rewritten = exact_json(table)
+    except TypeError as error:
+        raise _broken(path, error) from None
+    if rewritten != header:  # the same values, but spelt as they were not written
+        raise _broken(path, "a header that is spelt differently than it was written")
     if table.get("content") != content:
         raise RunError(f"{path} does not hold {content}", got=str(table.get("content")))
     facts, digest = table.get("facts"), table.get("digest")

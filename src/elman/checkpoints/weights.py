@@ -136,7 +136,10 @@ def _check_ties(path: Path, tied: Mapping[str, str], record: WeightsRecord) -> N
 
 
 def _check_sizes(path: Path, own: Mapping[str, Tensor], file: TensorFile) -> None:
-    for name, tensor in file.tensors.items():
+    for name in own:  # in the order of the model
+        tensor = file.tensors.get(name)
+        if tensor is None:  # tied to one that is there
+            continue
         if tensor.shape != own[name].shape:
             raise RunError(
                 f"{name} has another size in {path} than in the model",
