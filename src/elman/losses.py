@@ -57,7 +57,7 @@ def token_nats(
         )
         for rows in _row_blocks(features_NF.shape[0], readout.weight.shape[0])
     ]
-    nats_N = torch.cat(pieces) if pieces else features_NF.new_zeros(0)
+    nats_N = torch.cat(pieces)
     if valid_N is not None:
         nats_N = nats_N.new_zeros(targets_BT.numel()).index_copy(0, valid_N, nats_N)
     return nats_N.view(targets_BT.shape)
@@ -123,8 +123,8 @@ def _sweep(
     """Return the summed nats (float64 scalar); fill `gradients` block by block when given.
 
     With e = exp(logits − max) and s = Σ e of each row, nats = log s − (logit − max)[target], and
-    the gradient of the logits is d / s with d = e − s · onehot(target): each product below uses d and
-    divides on its narrow side, which saves a pass over the wide one.
+    the gradient of the logits is d / s with d = e − s · onehot(target): each product below uses d
+    and divides on its narrow side, which saves a pass over the wide one.
     """
     nats = torch.zeros((), dtype=torch.float64, device=features_NF.device)
     for rows in _row_blocks(features_NF.shape[0], weight_VF.shape[0]):
@@ -143,9 +143,9 @@ def _sweep(
 
 
 def _row_blocks(num_rows: int, vocabulary_size: int) -> Iterator[slice]:
-    """Yield slices of nearly equal size, of at most `LOGITS_AT_ONCE` logits, or of one row."""
+    """Yield at least one slice, all of nearly equal size, `LOGITS_AT_ONCE` logits or one row."""
     most = max(1, LOGITS_AT_ONCE // vocabulary_size)
-    num_blocks = -(-num_rows // most)
+    num_blocks = max(1, -(-num_rows // most))
     for block in range(num_blocks):
         yield slice(block * num_rows // num_blocks, (block + 1) * num_rows // num_blocks)
 

@@ -1,4 +1,4 @@
-"""Float64 NumPy versions of every cell, written from the papers' equations and sharing no code with `elman`.
+"""Float64 NumPy versions of every cell, written from the papers, sharing no code with `elman`.
 
 Each takes one row x [T, E], its first state, and the four parameters in torch's order, and returns
 the outputs [T, H] and the last state. Nothing here is vectorised over rows, so that no batch, no

@@ -1,4 +1,4 @@
-"""The promises every cell keeps on every path: each a function of a `Subject` that raises when broken."""
+"""The promises every cell keeps on every path: functions of a `Subject` that raise when broken."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What the promises are made about: a cell run over time on one path, with random non-zero parameters."""
+"""What the promises are made about: a cell run over time on one path, random parameters in it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SIZES = ((1, 1, 1, 1), (1, 7, 3, 5), (5, 1, 2, 3), (4, 6, 5, 7))
 EXACT_64 = 1e-12
 """float64, the same sums cut differently: a few hundred roundings of 1e-16, with room to spare."""
 PARITY_64 = 1e-10
-"""float64 against another implementation: other orders of summation and other exp and tanh."""
+"""float64 against another implementation: another order of sums, another exp and tanh."""
 EXACT_32 = 1e-6
 """float32, the same sums cut differently: what the design promises for values of order 1."""
 
@@ -39,7 +39,7 @@ class Subject:
         return KernelPlan(self.path) if self.plan is None else self.plan()
 
     def cell(self, input_size: int, hidden_size: int, *, seed: int, dtype=torch.float64) -> Cell:
-        """A cell whose parameters, biases too, are normal with deviation 0.7: nothing is near zero."""
+        """A cell whose parameters, biases too, are normal with deviation 0.7."""
         generator = torch.Generator().manual_seed(seed)
         cell = self.build(input_size, hidden_size)
         with torch.no_grad():
@@ -95,4 +95,4 @@ def assert_close(got: Tensor, want: Tensor, tolerance: float, what: str) -> None
 
 def gradients_of(subject: Subject, cell: Cell, total: Tensor, inputs: list[Tensor]) -> list[Tensor]:
     """Gradients of `total` with respect to inputs and all four parameters."""
-    return list(torch.autograd.grad(total, [*inputs, *cell.weights], allow_unused=False))
+    return list(torch.autograd.grad(total, [*inputs, *cell.weights], materialize_grads=True))

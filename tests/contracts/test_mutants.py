@@ -1,0 +1,246 @@
+"""Seeded mutants: each of these mistakes must turn the promise named beside it red."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from loss_promises import LOSS_PROMISES
+from promises import PROMISES
+from subjects import Subject
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from elman.cells.elman import ElmanCell
+from elman.cells.gru import GRUCell, GRUState
+from elman.cells.lstm import LSTMCell, LSTMState
+from elman.kernels.dispatch import KernelPlan
+from elman.kernels.torch_fused import fused_gru
+from elman.layers.recurrence import recur
+from elman.losses import LossSum, token_loss
+
+
+class SwappedGRU(GRUCell):
+    """Reset and update change places."""
+
+    def gates(self, x_BE, state):
+        gates = super().gates(x_BE, state)
+        return {**gates, "update": gates["reset"], "reset": gates["update"]}
+
+
+class SwappedLSTM(LSTMCell):
+    """Input and forget change places."""
+
+    def gates(self, x_BE, state):
+        gates = super().gates(x_BE, state)
+        return {**gates, "input": gates["forget"], "forget": gates["input"]}
+
+
+class OneBiasElman(ElmanCell):
+    """The recurrent bias is dropped."""
+
+    def gates(self, x_BE, state):
+        return {"preactivation": super().gates(x_BE, state)["preactivation"] - self.bias_hh}
+
+
+class OneBiasLSTM(LSTMCell):
+    """The recurrent bias of every gate is counted twice, the other not at all."""
+
+    def gates(self, x_BE, state):
+        h_BH, _ = state
+        a_BG = x_BE @ self.weight_ih.t() + h_BH @ self.weight_hh.t() + 2 * self.bias_hh
+        i, f, g, o = a_BG.chunk(4, dim=1)
+        return {
+            "input": i.sigmoid(),
+            "forget": f.sigmoid(),
+            "candidate": g.tanh(),
+            "output": o.sigmoid(),
+        }
+
+
+class WrongResetGRU(GRUCell):
+    """Says that reset acts after the product and applies it before."""
+
+    def gates(self, x_BE, state):
+        return self._gates_before(x_BE, state[0])
+
+
+class WrongUpdateGRU(GRUCell):
+    """Says that an open update gate keeps and lets it replace."""
+
+    def step(self, x_BE, state):
+        gates = self.gates(x_BE, state)
+        z_BH, n_BH = gates["update"], gates["candidate"]
+        return GRUState(state[0] + z_BH * (n_BH - state[0]))
+
+
+class LeakyLSTM(LSTMCell):
+    """The memory cell hides on the module and finds its way into the next call."""
+
+    hidden: Tensor | None = None
+
+    def step(self, x_BE, state):
+        h_BH, c_BH = super().step(x_BE, state)
+        if self.hidden is not None and self.hidden.shape == c_BH.shape:
+            c_BH = c_BH + 0.1 * self.hidden
+        self.hidden = c_BH.detach()
+        return LSTMState(h_BH, c_BH)
+
+
+class CutGradientGRU(GRUCell):
+    """The state is detached between steps: right values, wrong gradients."""
+
+    def step(self, x_BE, state):
+        return super().step(x_BE, GRUState(state[0].detach()))
+
+
+def recur_to_the_padded_end(cell, x_BTE, state, lengths_B, *, plan, direction="forward"):
+    """The state after all T steps is taken as final, whatever the lengths; outputs are masked."""
+    clean_BTE = torch.nan_to_num(x_BTE)
+    states_BTH, last = recur(cell, clean_BTE, state, None, plan=plan, direction=direction)
+    if lengths_B is not None:
+        valid_BT = torch.arange(x_BTE.shape[1]) < lengths_B.unsqueeze(1)
+        states_BTH = torch.where(valid_BT.unsqueeze(2), states_BTH, 0.0)
+    return states_BTH, last
+
+
+def recur_backward_from_the_padded_end(cell, x_BTE, state, lengths_B, *, plan, direction="forward"):
+    """A backward reader starts at T instead of at each row's own last step."""
+    if direction == "forward":
+        return recur(cell, x_BTE, state, lengths_B, plan=plan)
+    x_BTE = torch.nan_to_num(x_BTE)
+    states_BTH, last = recur(cell, x_BTE.flip(1), state, None, plan=plan)
+    return states_BTH.flip(1), last
+
+
+def recur_with_ones(cell, x_BTE, state, lengths_B, *, plan, direction="forward"):
+    """No state is taken as ones instead of zeros."""
+    if state is None:
+        state = cell.pack_state(
+            [part + 1 for part in cell.zero_state(x_BTE.shape[0], dtype=x_BTE.dtype)]
+        )
+    return recur(cell, x_BTE, state, lengths_B, plan=plan, direction=direction)
+
+
+def recur_with_noise(cell, x_BTE, state, lengths_B, *, plan, direction="forward"):
+    """Noise from the global generator is always on."""
+    noisy_BTE = x_BTE + 0.01 * torch.randn_like(x_BTE)
+    return recur(cell, noisy_BTE, state, lengths_B, plan=plan, direction=direction)
+
+
+def recur_with_neighbours(cell, x_BTE, state, lengths_B, *, plan, direction="forward"):
+    """Inputs are centred over the batch, so that a row depends on its neighbours."""
+    centred_BTE = x_BTE - 0.01 * x_BTE.nanmean(dim=0, keepdim=True)
+    return recur(cell, centred_BTE, state, lengths_B, plan=plan, direction=direction)
+
+
+class SwappedKernelPlan(KernelPlan):
+    """A fast path that reads the rows of r and z in the wrong order."""
+
+    def find(self, key, x_BTE):
+        def swapped(x_BTE, state, weights):
+            chunks = [weight.chunk(3) for weight in weights]
+            return fused_gru(x_BTE, state, tuple(torch.cat([z, r, n]) for r, z, n in chunks))
+
+        return swapped
+
+
+GRU, LSTM = "gru/after/keep", "lstm"
+EQUALS, PADDING = "equals_numpy_in_both_directions", "padding_is_invisible"
+CELL_MUTANTS: dict[str, tuple[Subject, str]] = {
+    "gru gates swapped": (Subject(GRU, "reference", SwappedGRU), EQUALS),
+    "lstm gates swapped": (Subject(LSTM, "reference", SwappedLSTM), EQUALS),
+    "elman bias dropped": (Subject("elman/tanh", "reference", OneBiasElman), EQUALS),
+    "lstm bias doubled": (Subject(LSTM, "reference", OneBiasLSTM), EQUALS),
+    "gru reset moved": (Subject(GRU, "reference", WrongResetGRU), EQUALS),
+    "gru update turned": (Subject(GRU, "reference", WrongUpdateGRU), EQUALS),
+    "kernel rows swapped": (Subject(GRU, "torch", GRUCell, plan=SwappedKernelPlan), EQUALS),
+    "state hidden on the module": (Subject(LSTM, "reference", LeakyLSTM), "state_is_a_value"),
+    "gradient cut": (Subject(GRU, "reference", CutGradientGRU), "equals_torch_nn_with_gradients"),
+    "none is ones": (
+        Subject(LSTM, "torch", LSTMCell, recur_with_ones),
+        "none_state_is_zeros_bit_for_bit",
+    ),
+    "global noise": (
+        Subject(LSTM, "torch", LSTMCell, recur_with_noise),
+        "same_seed_gives_the_same_bits",
+    ),
+    "batch neighbours": (
+        Subject(LSTM, "torch", LSTMCell, recur_with_neighbours),
+        "batch_order_and_size_change_nothing",
+    ),
+    "padded state final": (Subject(LSTM, "torch", LSTMCell, recur_to_the_padded_end), PADDING),
+    "padded state final, twin": (
+        Subject(GRU, "reference", GRUCell, recur_to_the_padded_end),
+        PADDING,
+    ),
+    "backward from padding": (
+        Subject(LSTM, "torch", LSTMCell, recur_backward_from_the_padded_end),
+        PADDING,
+    ),
+}
+
+
+def mean_of_means(states_BTH, readout, targets_BT, lengths_B) -> LossSum:
+    """Rows are averaged before they are added up."""
+    rows = [
+        token_loss(
+            states_BTH[row : row + 1],
+            readout,
+            targets_BT[row : row + 1],
+            None if lengths_B is None else lengths_B[row : row + 1],
+        )
+        for row in range(states_BTH.shape[0])
+    ]
+    count = sum(row.count for row in rows)
+    return LossSum(torch.stack([row.mean() for row in rows]).mean() * count, count)
+
+
+def padding_counted(states_BTH, readout, targets_BT, lengths_B) -> LossSum:
+    """Padding is supervised like any other target."""
+    return token_loss(states_BTH, readout, targets_BT, None)
+
+
+def identity_zero_ignored(states_BTH, readout, targets_BT, lengths_B) -> LossSum:
+    """Id 0 is taken for padding, whatever the lengths say."""
+    logits_NV = readout.logits(states_BTH).flatten(0, 1)
+    nats = cross_entropy(logits_NV, targets_BT.flatten(), ignore_index=0, reduction="sum")
+    return LossSum(nats.double(), int((targets_BT != 0).sum()))
+
+
+def bias_left_out(states_BTH, readout, targets_BT, lengths_B) -> LossSum:
+    """The bias of the readout is dropped."""
+    total = token_loss(states_BTH, readout, targets_BT, lengths_B)
+    logits_NV = (states_BTH @ readout.weight.t()).flatten(0, 1)
+    nats = cross_entropy(logits_NV, targets_BT.flatten(), reduction="sum")
+    return LossSum(nats.double(), total.count)
+
+
+LOSS_MUTANTS: dict[str, tuple[Callable[..., LossSum], str]] = {
+    "mean of means": (mean_of_means, "cutting_the_batch_changes_nothing"),
+    "mean of means, sum": (mean_of_means, "is_the_sum_of_nats_and_their_count"),
+    "padding counted": (padding_counted, "uniform_model_costs_the_log_of_the_vocabulary"),
+    "padding counted, values": (padding_counted, "padding_is_invisible_to_the_loss"),
+    "id 0 ignored": (identity_zero_ignored, "uniform_model_costs_the_log_of_the_vocabulary"),
+    "bias dropped": (bias_left_out, "is_the_sum_of_nats_and_their_count"),
+}
+
+
+@pytest.mark.parametrize("mutant", CELL_MUTANTS)
+def test_mutant_of_a_cell_is_caught(mutant: str) -> None:
+    subject, promise = CELL_MUTANTS[mutant]
+    with pytest.raises(AssertionError):
+        PROMISES[promise](subject)
+
+
+@pytest.mark.parametrize("mutant", LOSS_MUTANTS)
+def test_mutant_of_a_loss_is_caught(mutant: str) -> None:
+    loss, promise = LOSS_MUTANTS[mutant]
+    with pytest.raises(AssertionError):
+        LOSS_PROMISES[promise](loss)
+
+
+@pytest.mark.parametrize("mutant", CELL_MUTANTS)
+def test_what_catches_a_mutant_lets_the_original_pass(mutant: str) -> None:
+    subject, promise = CELL_MUTANTS[mutant]
+    originals = {"elman/tanh": ElmanCell, GRU: GRUCell, LSTM: LSTMCell}
+    PROMISES[promise](Subject(subject.key, subject.path, originals[subject.key]))
