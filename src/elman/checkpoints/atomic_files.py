@@ -2,8 +2,10 @@
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from elman.errors import RunError
 
@@ -32,6 +34,30 @@ def write_atomically(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
             raise
         sync_folder(path.parent)
+    except OSError as error:
+        raise RunError(f"cannot write {path}", got=_reason(error)) from error
+
+
+@contextmanager
+def writing_atomically(path: Path) -> Iterator[TextIO]:
+    """Give a text file to write piece by piece; it takes the name `path` if the block ends well.
+
+    A block that fails leaves the file that was there before, and no other. Something that is no
+    regular file, such as /dev/stdout, is written to directly. Raises `RunError` where the disk is
+    full or refuses.
+    """
+    direct = path.exists() and not path.is_file()
+    target = path if direct else path.with_name(f"{path.name}.{os.getpid()}{LEFTOVER_SUFFIX}")
+    try:
+        try:
+            with target.open("w", encoding="utf-8", newline="\n") as file:
+                yield file
+            if not direct:
+                os.replace(target, path)  # noqa: PTH105 — the call that is atomic, by its own name
+        except BaseException:
+            if not direct:
+                target.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise RunError(f"cannot write {path}", got=_reason(error)) from error
 

@@ -235,12 +235,12 @@ class TrainingSettings:
         Field(description="Validations without a better loss before stopping early; 0: never."),
     ] = 0
     precision: Annotated[
-        Literal["float32", "bfloat16"],
+        Literal["auto", "float32", "bfloat16"],
         Field(
             description="Arithmetic of the recurrent products in training; weights and scores "
-            "stay float32."
+            "stay float32. auto: bfloat16 where the processor has it and layers are wide."
         ),
-    ] = "float32"
+    ] = "auto"
     kernels: Annotated[
         Literal["auto", "torch", "reference"],
         Field(description="Which implementation runs the recurrence."),

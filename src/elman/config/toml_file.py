@@ -24,8 +24,12 @@ from elman.config.settings import Settings
 from elman.errors import SettingError
 
 
-def settings_from_toml(text: str, *, name: str = "the configuration") -> Settings:
-    """Return the settings that the TOML `text` holds; what it leaves out has its default.
+def settings_from_toml(
+    text: str, *, name: str = "the configuration", base: Settings | None = None
+) -> Settings:
+    """Return the settings that the TOML `text` holds; what it leaves out is as in `base`.
+
+    Without `base`, as the defaults are.
 
     `name` is what errors call the text, the path of its file for example. Raises `SettingError`
     where it is no TOML, for an unknown section or key (naming the nearest known one), and for a
@@ -35,7 +39,7 @@ def settings_from_toml(text: str, *, name: str = "the configuration") -> Setting
         tables = tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise SettingError(f"{name} is not valid TOML", got=str(error)) from None
-    values: dict[tuple[str, str], object] = {}
+    values = _values_of(base or Settings())
     known = {facts.key: facts for facts in setting_facts()}
     for section, table in tables.items():
         if section not in section_classes():
@@ -74,11 +78,7 @@ def apply_overrides(settings: Settings, overrides: Iterable[str]) -> Settings:
     meant, texts parted by commas are one. Raises `SettingError` as `settings_from_toml` does.
     """
     known = {facts.key: facts for facts in setting_facts()}
-    values = {
-        (section, name): value
-        for section, table in asdict(settings).items()
-        for name, value in table.items()
-    }
+    values = _values_of(settings)
     for override in overrides:
         key, equals, raw = override.partition("=")
         key = key.strip()
@@ -93,6 +93,14 @@ def apply_overrides(settings: Settings, overrides: Iterable[str]) -> Settings:
         facts = known[key]
         values[facts.section, facts.name] = check_value(facts, _read_value(facts, raw.strip()))
     return _settings_of(values)
+
+
+def _values_of(settings: Settings) -> dict[tuple[str, str], object]:
+    return {
+        (section, name): value
+        for section, table in asdict(settings).items()
+        for name, value in table.items()
+    }
 
 
 def _settings_of(values: Mapping[tuple[str, str], object]) -> Settings:

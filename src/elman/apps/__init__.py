@@ -1,0 +1,1 @@
+"""person → recipes: the ways in which a person reaches Elman."""

@@ -1,0 +1,1 @@
+"""person → recipes, through a terminal: one verb a job, one file a verb."""

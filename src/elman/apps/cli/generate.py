@@ -1,0 +1,117 @@
+"""`elman generate`: let a trained model talk."""
+
+import secrets
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from elman.apps.cli.options import Json, Run
+from elman.apps.cli.output import print_json
+from elman.errors import SettingError
+
+if TYPE_CHECKING:
+    from elman.recipes.generating import WriteRequest
+    from elman.recipes.trained import TrainedModel
+
+
+def generate(
+    run: Run,
+    *,
+    prompt: Annotated[str, Parameter(help="Text to continue; - reads standard input.")] = "",
+    max_tokens: Annotated[int, Parameter(help="Most tokens to write.")] = 200,
+    num_samples: Annotated[int, Parameter(help="How many continuations to draw.")] = 1,
+    temperature: Annotated[
+        float, Parameter(help="0 takes the likeliest token; 1 is the model itself.")
+    ] = 1.0,
+    top_k: Annotated[int, Parameter(help="Draw among the k likeliest tokens only; 0: off.")] = 0,
+    top_p: Annotated[
+        float, Parameter(help="Draw among the likeliest tokens that hold this share; 1: off.")
+    ] = 1.0,
+    min_p: Annotated[
+        float, Parameter(help="Drop tokens less likely than this share of the likeliest; 0: off.")
+    ] = 0.0,
+    stop: Annotated[
+        list[str] | None, Parameter(help="End before this text; may be repeated.", negative="")
+    ] = None,
+    seed: Annotated[
+        int | None, Parameter(help="Seed of the draws; the same seed gives the same text.")
+    ] = None,
+    unknown: Annotated[
+        Literal["refuse", "replace", "skip"] | None,
+        Parameter(
+            help="Symbols of the prompt that the model never saw. [default: as the run says]"
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        Parameter(help="File of the state: read if it is there, written after the last token."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Continue a prompt with a trained model, token by token, as it is written.
+
+    The prompt is read once; after that each token costs the same, however long the text.
+    """
+    from elman.decoding.filters import SamplingSettings
+    from elman.recipes.generating import WriteRequest
+    from elman.recipes.trained import open_trained
+
+    if num_samples < 1:
+        raise SettingError("--num-samples must be an int >= 1", got=str(num_samples))
+    if state is not None and num_samples > 1:
+        raise SettingError(
+            "--state keeps one text", got=f"--num-samples {num_samples}", allowed="1"
+        )
+    first_seed = secrets.randbits(32) if seed is None else seed
+    request = WriteRequest(
+        prompt=sys.stdin.read() if prompt == "-" else prompt,
+        max_tokens=max_tokens,
+        sampling=SamplingSettings(temperature, top_k, top_p, min_p, first_seed),
+        stop=tuple(stop or ()),
+        unknown=unknown,
+    )
+    trained = open_trained(run)
+    for number in range(num_samples):
+        sampling = replace(request.sampling, seed=first_seed + number)
+        _write_one(trained, replace(request, sampling=sampling), state, seed=seed, as_json=json)
+    return 0
+
+
+def _write_one(
+    trained: "TrainedModel",
+    request: "WriteRequest",
+    state: Path | None,
+    *,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Write one text, piece by piece, and keep its state where asked."""
+    from elman.recipes.generating import Writer
+
+    writer = Writer(trained, request)
+    if state is not None and state.exists():
+        writer.resume(state, sampling=request.sampling, seed=seed)
+    writer.begin()
+    written = ""
+    for piece in writer.pieces():
+        written += piece
+        if not as_json:
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+    if state is not None:
+        writer.save(state)
+    if as_json:
+        print_json(
+            {
+                "prompt": request.prompt,
+                "text": written,
+                "num_tokens": writer.num_tokens,
+                "seed": request.sampling.seed,
+                "ended_by": writer.ended_by,
+            }
+        )
+    else:
+        print()

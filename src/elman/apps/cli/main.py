@@ -1,0 +1,72 @@
+"""The `elman` command: its verbs, its help, and what becomes of an error.
+
+A user's mistake is one line on standard error and exit status 2; an interruption is exit status
+130; a fault of the program keeps its traceback. Nothing here imports torch: a verb imports what it
+needs when it runs, so that `elman --help` is quick.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cyclopts import App, CycloptsError
+from rich.console import Console
+
+from elman import __version__
+from elman.apps.cli.demo import demo
+from elman.apps.cli.generate import generate
+from elman.apps.cli.score import score
+from elman.apps.cli.train import train
+from elman.errors import ElmanError, one_line
+
+EXIT_MISTAKE = 2
+EXIT_INTERRUPTED = 130
+
+
+def build_app() -> App:
+    """Return the command with all its verbs."""
+    app = App(
+        name="elman",
+        version=__version__,
+        version_flags=["--version"],
+        help="Train, score and run recurrent models on your own text, on your own machine.",
+        help_epilogue="Begin with: elman demo",
+        suppress_keyboard_interrupt=False,
+        console=Console(highlight=False),
+        error_console=Console(stderr=True, highlight=False),
+    )
+    for verb in (demo, score, generate):
+        app.command(verb)
+    app.command(train)
+    return app
+
+
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command on `arguments` (those of the process by default) and exit with its status."""
+    try:
+        status = build_app()(
+            None if arguments is None else list(arguments),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+    except CycloptsError as error:
+        complain(one_line(str(error).strip()) + "; see elman --help")
+        status = EXIT_MISTAKE
+    except ElmanError as error:
+        complain(str(error))
+        status = EXIT_MISTAKE
+    except KeyboardInterrupt:
+        complain("interrupted")
+        status = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of standard output has gone (`elman generate … | head`): say no more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def complain(message: str) -> None:
+    """Print one line on standard error, under the program's name."""
+    print(f"elman: {message}", file=sys.stderr)

@@ -1,0 +1,47 @@
+"""Options that several verbs share, and the values that need reading."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from elman.errors import SettingError
+
+Run = Annotated[Path, Parameter(help="Folder of a trained run.")]
+Json = Annotated[
+    bool, Parameter(name="--json", negative="", help="Print one JSON object on standard output.")
+]
+Encoding = Annotated[str, Parameter(help="Encoding of the files, read strictly.")]
+
+_UNITS = (("h", 3600.0), ("m", 60.0), ("s", 1.0))
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+def duration_seconds(text: str) -> float:
+    """Return the seconds that `text` names: "90", "90s", "2m", "1h30m".
+
+    Raises `SettingError` for anything else, and for durations that are not positive.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    seconds = 0.0
+    if match:
+        for (_, factor), number in zip(_UNITS, match.groups(), strict=True):
+            seconds += factor * float(number or 0)
+    if seconds <= 0:
+        raise SettingError(
+            "--budget must be a duration",
+            got=repr(text),
+            allowed="a number with h, m or s, such as 90s, 2m or 1h30m",
+        )
+    return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """Return `seconds` as a person reads them: 7 s, 1 min 40 s, 2 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

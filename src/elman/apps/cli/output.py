@@ -1,0 +1,59 @@
+"""How results are shown: JSON for programs on standard output, tables for people."""
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+
+def say(message: str) -> None:
+    """Tell a person something on standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def error_console() -> Console:
+    """Return the console of standard error, where progress and notes go."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object on standard output."""
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def score_table(scores: Mapping[str, Mapping[str, object]]) -> Table:
+    """Return the figures of each named score, one column a score, every unit spelled out."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for name in scores:
+        table.add_column(name, justify="right")
+    for label, key, digits in _FIGURES:
+        table.add_row(label, *(_figure(score, key, digits) for score in scores.values()))
+    return table
+
+
+_FIGURES = (
+    ("bits per character", "bits_per_character", 4),
+    ("bits per byte", "bits_per_byte", 4),
+    ("nats per token", "nats_per_token", 4),
+    ("perplexity per token", "perplexity", 3),
+    ("tokens predicted", "num_tokens", 0),
+    ("unknown tokens", "num_unknown", 0),
+    ("unknown rate", "unknown_rate", 4),
+    ("nats per token, unknown left out", "nats_per_token_excluding_unknown", 4),
+    ("perplexity, unknown left out", "perplexity_excluding_unknown", 3),
+    ("coverage", "coverage", 4),
+    ("loss in nats", "loss_nats", 2),
+)
+
+
+def _figure(score: Mapping[str, object], key: str, digits: int) -> str:
+    value = score.get(key)
+    if value is None:
+        infinite = score.get(f"{key}_is_infinite") or score.get("loss_is_infinite")
+        return "inf" if infinite else "–"
+    assert isinstance(value, int | float)
+    return "nan" if math.isnan(value) else f"{value:,.{digits}f}"

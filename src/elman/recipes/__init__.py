@@ -1,0 +1,1 @@
+"""config → finished run: the only place where text, model, training, evaluation and disk meet."""

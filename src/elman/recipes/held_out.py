@@ -1,0 +1,127 @@
+"""Which batches a run learns from, what it is chosen by, and how its held-out text is scored."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.config.settings import Settings
+from elman.data.batches import BatchSource
+from elman.data.lines import LineBatches
+from elman.data.streams import StreamBatches, fit_stream
+from elman.data.token_array import LineArray, TokenArray
+from elman.evaluation.language import score_lines, score_stream, validation_loss
+from elman.evaluation.units import LanguageScore
+from elman.kernels.dispatch import KernelPlan
+from elman.losses import LossSum
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.preparing import Part, PartName, PreparedText
+from elman.text.vocabulary import Vocabulary
+from elman.training.loop import Trainer
+
+VALIDATION_LANES = 32
+VALIDATION_WINDOW = 256
+VALIDATION_LINES = 256
+IDS_AT_ONCE = 1 << 16
+
+
+def stream_boundary(settings: Settings, vocabulary: Vocabulary) -> int | None:
+    """Return the id of the start mark of streams, or None where a stream has none."""
+    marked = settings.text.unit == "stream" and settings.text.start == "mark"
+    return vocabulary.boundary_id if marked else None
+
+
+def training_source(
+    settings: Settings, prepared: PreparedText
+) -> tuple[BatchSource, tuple[str, ...]]:
+    """Return the batches to learn from, and notices of sizes that had to be reduced."""
+    return _source(
+        settings,
+        prepared,
+        prepared.parts["train"],
+        batch_size=settings.training.batch_size,
+        window=settings.training.window,
+    )
+
+
+def validation_source(
+    settings: Settings, prepared: PreparedText, trainer: Trainer
+) -> Callable[[], LossSum] | None:
+    """Return a function that measures the held-out loss to choose by, None without such a text.
+
+    Streams are measured in lanes, which is quick and a little too high: the figure reported at the
+    end is exact.
+    """
+    part = prepared.parts.get("valid")
+    if part is None:
+        return None
+    source, _ = _source(
+        settings,
+        prepared,
+        part,
+        batch_size=VALIDATION_LINES if settings.text.unit == "line" else VALIDATION_LANES,
+        window=VALIDATION_WINDOW,
+    )
+    return lambda: validation_loss(trainer.model, source, plan=trainer.plan)
+
+
+def held_out_scores(
+    model: RecurrentLanguageModel, prepared: PreparedText, plan: KernelPlan
+) -> dict[PartName, LanguageScore]:
+    """Return the exact scores of the parts that were not learnt from."""
+    return {
+        name: score_part(model, prepared, part, plan)
+        for name, part in prepared.parts.items()
+        if name != "train"
+    }
+
+
+def score_part(
+    model: RecurrentLanguageModel, prepared: PreparedText, part: Part, plan: KernelPlan
+) -> LanguageScore:
+    """Return the exact score of one part: a stream in one lane, or lines each by itself."""
+    vocabulary = prepared.tokenizer.vocabulary
+    if isinstance(part.ids, LineArray):
+        assert vocabulary.boundary_id is not None
+        score = score_lines(
+            model, part.ids, plan=plan, boundary_id=vocabulary.boundary_id, unk_id=vocabulary.unk_id
+        )
+    else:
+        score = score_stream(
+            model,
+            ids_in_pieces(part.ids),
+            plan=plan,
+            boundary_id=vocabulary.boundary_id,
+            unk_id=vocabulary.unk_id,
+        )
+    return score.with_text(characters=part.characters, utf8_bytes=part.utf8_bytes)
+
+
+def ids_in_pieces(ids: TokenArray) -> Iterator[npt.NDArray[np.integer]]:
+    """Yield the ids of a memory-mapped array piece by piece."""
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        yield ids[start : start + IDS_AT_ONCE]
+
+
+def _source(
+    settings: Settings, prepared: PreparedText, part: Part, *, batch_size: int, window: int
+) -> tuple[BatchSource, tuple[str, ...]]:
+    vocabulary = prepared.tokenizer.vocabulary
+    if isinstance(part.ids, LineArray):
+        assert vocabulary.boundary_id is not None
+        assert vocabulary.pad_id is not None
+        lines = LineBatches(
+            part.ids,
+            batch_size=batch_size,
+            boundary_id=vocabulary.boundary_id,
+            pad_id=vocabulary.pad_id,
+            seed=settings.training.seed,
+            order="shuffled",
+        )
+        return lines, ()
+    boundary_id = stream_boundary(settings, vocabulary)
+    sizes = fit_stream(len(part.ids), batch_size=batch_size, window=window, boundary_id=boundary_id)
+    stream = StreamBatches(
+        part.ids, batch_size=sizes.batch_size, window=sizes.window, boundary_id=boundary_id
+    )
+    return stream, (sizes.notice,) if sizes.notice else ()

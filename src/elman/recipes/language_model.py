@@ -1,0 +1,292 @@
+"""A language model from a text, end to end: settings, text, model, training, scores, run folder."""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+
+from elman.checkpoints.manifest import Manifest
+from elman.checkpoints.run_folder import RunFolder
+from elman.config.checks import check_settings
+from elman.config.settings import DataSettings, Settings
+from elman.config.toml_file import apply_overrides, settings_from_toml
+from elman.errors import SettingError
+from elman.kernels.dispatch import KernelPlan
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.corpus import BUILT_IN_PREFIX, STANDARD_INPUT
+from elman.recipes.held_out import held_out_scores, training_source, validation_source
+from elman.recipes.preparing import PreparedText, prepare_text, reopen_prepared
+from elman.recipes.sizing import MOST_EPOCHS, precision_of, suggested_settings
+from elman.seeding import generator
+from elman.text.tokenizer_file import tokenizer_from_json
+from elman.training.budget import updates_for_budget
+from elman.training.events import TrainingEvent
+from elman.training.fitting import FitReport, fit
+from elman.training.loop import Trainer, planned_updates
+from elman.training.trainer_state import TrainerState
+
+CACHE = "cache"
+"""Folder of a run's token arrays while it trains; removed once it has finished."""
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What a person asked for. `config_text` is TOML; `overrides` come after it.
+
+    `started` is the `time.monotonic` that `budget_seconds` counts from.
+    """
+
+    out: Path
+    config_text: str = ""
+    config_name: str = "the configuration"
+    overrides: tuple[str, ...] = ()
+    budget_seconds: float | None = None
+    started: float = 0.0
+
+
+@dataclass(frozen=True)
+class LanguageModelRun:
+    """A run ready to train, or to go on training."""
+
+    folder: RunFolder
+    settings: Settings
+    prepared: PreparedText
+    trainer: Trainer
+    notices: tuple[str, ...]
+
+    @property
+    def cache(self) -> Path:
+        """Where the token arrays lie."""
+        return self.folder.path / CACHE
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """How training ended, and the exact scores of the text held out, by part."""
+
+    fit: FitReport
+    scores: Mapping[str, Mapping[str, object]]
+    path: Path
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON can hold."""
+        return {"run": str(self.path), "training": self.fit.to_json(), "scores": self.scores}
+
+
+def start_run(request: TrainRequest) -> LanguageModelRun:
+    """Make the run folder, prepare the text, build the model and fix the number of updates.
+
+    Raises `ElmanError` for settings and files that cannot be used; a folder made for a run that
+    could not begin is taken away again.
+    """
+    early = _settings(request, ())
+    folder = RunFolder.create(request.out)
+    cache = folder.path / CACHE
+    try:
+        cache.mkdir(exist_ok=True)
+        prepared = prepare_text(early, cache)
+        settings = _settings(
+            request,
+            suggested_settings(
+                early,
+                prepared.parts["train"].num_tokens,
+                with_budget=request.budget_seconds is not None,
+            ),
+        )
+        return _begin(request, folder, settings, prepared)
+    except BaseException:
+        shutil.rmtree(cache, ignore_errors=True)
+        if not any(folder.path.iterdir()):
+            folder.path.rmdir()
+        raise
+
+
+def resume_run(out: Path) -> LanguageModelRun:
+    """Return the interrupted run at `out`, at the update it was saved after.
+
+    Raises `RunError` where it is not one, and where its data are no longer what they were.
+    """
+    folder = RunFolder.open(out, purpose="resume")
+    settings = folder.settings
+    torch.set_num_threads(settings.training.threads)
+    manifest = folder.read_manifest()
+    tokenizer = tokenizer_from_json(folder.tokenizer_json)
+    prepared = reopen_prepared(settings, tokenizer, folder.path / CACHE, manifest.data)
+    trainer, notices = _trainer(
+        settings, prepared, KernelPlan.from_record(manifest.kernels), settings.training.updates
+    )
+    saved = folder.load_state()
+    trainer.restore(TrainerState(saved.tensors, saved.facts))
+    folder.keep_metrics_until(trainer.update)
+    return LanguageModelRun(folder, settings, prepared, trainer, notices)
+
+
+def train_run(
+    run: LanguageModelRun,
+    *,
+    on_event: Callable[[TrainingEvent], None],
+    should_stop: Callable[[], bool],
+    before_scoring: Callable[[], None],
+) -> TrainReport:
+    """Train `run` to its end, or until `should_stop`; then score the best weights exactly.
+
+    An interrupted run is saved and not scored.
+    """
+    folder, trainer = run.folder, run.trainer
+
+    def observe(event: TrainingEvent) -> None:
+        folder.append_metrics(event.to_json())
+        on_event(event)
+
+    def save(state: TrainerState, best: bool) -> None:
+        if best:
+            folder.save_weights(trainer.model, update=trainer.update)
+        folder.save_state(state.tensors, state.facts)
+
+    report = fit(
+        trainer,
+        validate=validation_source(run.settings, run.prepared, trainer),
+        save=save,
+        on_event=observe,
+        should_stop=should_stop,
+    )
+    if report.reason == "interrupted":
+        return TrainReport(report, {}, folder.path)
+    before_scoring()
+    folder.load_weights(trainer.model)
+    scores = {
+        name: score.to_json()
+        for name, score in held_out_scores(trainer.model, run.prepared, trainer.plan).items()
+    }
+    _write_manifest(run, {"training": report.to_json(), "scores": scores})
+    shutil.rmtree(run.cache, ignore_errors=True)
+    return TrainReport(report, scores, folder.path)
+
+
+def _settings(request: TrainRequest, suggestions: tuple[str, ...]) -> Settings:
+    """Return defaults, then suggestions, then the file, then the overrides; checked."""
+    settings = apply_overrides(Settings(), suggestions)
+    settings = settings_from_toml(request.config_text, name=request.config_name, base=settings)
+    settings = apply_overrides(settings, request.overrides)
+    check_settings(settings)
+    return replace(settings, data=_lasting_names(settings.data))
+
+
+def _lasting_names(data: DataSettings) -> DataSettings:
+    """Return `data` with names that mean the same from any folder, so that a run can be resumed."""
+
+    def lasting(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(
+            name
+            if name == STANDARD_INPUT or name.startswith(BUILT_IN_PREFIX)
+            else str(Path(name).absolute())
+            for name in names
+        )
+
+    return replace(
+        data, train=lasting(data.train), valid=lasting(data.valid), test=lasting(data.test)
+    )
+
+
+def _begin(
+    request: TrainRequest, folder: RunFolder, settings: Settings, prepared: PreparedText
+) -> LanguageModelRun:
+    precision = precision_of(settings)
+    if settings.training.threads:
+        torch.set_num_threads(settings.training.threads)
+    training = replace(settings.training, precision=precision, threads=torch.get_num_threads())
+    settings = replace(settings, training=training)
+    plan = KernelPlan(training.kernels, precision)
+    notices: tuple[str, ...] = ()
+    if request.budget_seconds is not None:
+        settings, notices = _fit_budget(request, settings, prepared, plan)
+    elif not settings.training.updates:
+        source, _ = training_source(settings, prepared)
+        updates = planned_updates(settings.training, source)
+        settings = _with_updates(settings, updates)
+    trainer, more = _trainer(settings, prepared, plan, settings.training.updates)
+    folder.begin(settings, prepared.tokenizer.to_json())
+    run = LanguageModelRun(folder, settings, prepared, trainer, (*notices, *more))
+    _write_manifest(run, {})
+    state = trainer.state()
+    folder.save_state(state.tensors, state.facts)
+    return run
+
+
+def _with_updates(settings: Settings, updates: int) -> Settings:
+    """Return `settings` with the length of the run fixed as a number of updates."""
+    return replace(settings, training=replace(settings.training, updates=updates, epochs=0))
+
+
+def _trainer(
+    settings: Settings, prepared: PreparedText, plan: KernelPlan, updates: int
+) -> tuple[Trainer, tuple[str, ...]]:
+    source, notices = training_source(settings, prepared)
+    model = RecurrentLanguageModel(
+        settings.model,
+        len(prepared.tokenizer.vocabulary),
+        generator(settings.training.seed, "initialisation"),
+    )
+    return Trainer(model, source, settings.training, plan, total_updates=updates), notices
+
+
+def _fit_budget(
+    request: TrainRequest, settings: Settings, prepared: PreparedText, plan: KernelPlan
+) -> tuple[Settings, tuple[str, ...]]:
+    """Measure this machine for a moment and fix the updates that fit into the time left."""
+    assert request.budget_seconds is not None
+    if settings.training.updates or settings.training.epochs:
+        raise SettingError(
+            "a budget and a number of updates or epochs both say when to stop",
+            got=f"--budget with training.updates = {settings.training.updates} and "
+            f"training.epochs = {settings.training.epochs}",
+            allowed="one of them",
+        )
+    seconds_left = request.budget_seconds - (time.monotonic() - request.started)
+    if seconds_left <= 0:
+        raise SettingError(
+            "the budget is spent before training begins",
+            got=f"{request.budget_seconds:g} s",
+            hint="give more time, or less text",
+        )
+    trainer, _ = _trainer(settings, prepared, plan, 1)
+    measured = updates_for_budget(
+        trainer.model,
+        trainer.source,
+        settings.training,
+        plan,
+        seconds_left=seconds_left,
+        validate=validation_source(settings, prepared, trainer),
+    )
+    most = MOST_EPOCHS * trainer.updates_per_epoch
+    if measured.updates <= most:
+        return _with_updates(settings, measured.updates), ()
+    notice = (
+        f"the text is small: the budget would read it "
+        f"{measured.updates // trainer.updates_per_epoch} times, {MOST_EPOCHS} are enough"
+    )
+    return _with_updates(settings, most), (notice,)
+
+
+def _write_manifest(run: LanguageModelRun, results: dict[str, object]) -> None:
+    tokenizer, model = run.prepared.tokenizer, run.trainer.model
+    parts = run.prepared.parts
+    run.folder.write_manifest(
+        Manifest(
+            sizes={
+                "parameters": model.parameter_count(),
+                "vocabulary": len(tokenizer.vocabulary),
+                **{f"{name}_tokens": part.num_tokens for name, part in parts.items()},
+            },
+            data={
+                "parts": {name: part.facts() for name, part in parts.items()},
+                "files": [asdict(report) for report in run.prepared.reports],
+            },
+            vocabulary={"sha256": tokenizer.digest(), "notices": list(run.prepared.notices)},
+            kernels=run.trainer.plan.record(),
+            results={"model": model.describe(), **results},
+        )
+    )

@@ -1,0 +1,302 @@
+"""From files to token arrays: read, split, learn the vocabulary from the training part, encode.
+
+A text is read in pieces, as often as needed, and ids go to files that are mapped into memory, so
+that a corpus may be larger than memory. Passes: one to measure and split, one to learn the
+vocabulary, one to encode each part.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.config.settings import DataSettings, Settings
+from elman.data.splits import split_lines, split_stream
+from elman.data.token_array import (
+    LineArray,
+    TokenArray,
+    open_line_array,
+    open_token_array,
+    write_line_array,
+    write_token_array,
+)
+from elman.errors import DataError, RunError
+from elman.recipes.corpus import Corpus, open_corpus
+from elman.recipes.tally import TextTally
+from elman.text.building import build_tokenizer, encode_chunks
+from elman.text.reading import TextReport
+from elman.text.tokenizer import Tokenizer
+
+PartName = Literal["train", "valid", "test"]
+PART_NAMES: tuple[PartName, ...] = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the data, encoded: what `sequences` holds is a stream or lines."""
+
+    ids: TokenArray | LineArray
+    characters: int
+    utf8_bytes: int
+    unknown: int
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of text, boundary marks not counted."""
+        return len(self.ids.ids) if isinstance(self.ids, LineArray) else len(self.ids)
+
+    def facts(self) -> dict[str, object]:
+        """Return what the manifest records of this part."""
+        return {
+            "tokens": self.num_tokens,
+            "sequences": len(self.ids) if isinstance(self.ids, LineArray) else 1,
+            "characters": self.characters,
+            "utf8_bytes": self.utf8_bytes,
+            "unknown": self.unknown,
+            "ids_sha256": self.ids.digest(),
+        }
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """A tokenizer and the parts it encoded. `notices` are lines a person should see."""
+
+    tokenizer: Tokenizer
+    parts: dict[PartName, Part]
+    reports: tuple[TextReport, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """The pieces of text that make one part: characters start to stop of a corpus."""
+
+    corpus: Corpus
+    start: int = 0
+    stop: int | None = None
+
+    def chunks(self) -> Iterator[str]:
+        position = 0
+        for chunk in self.corpus.chunks():
+            first = max(self.start - position, 0)
+            last = len(chunk) if self.stop is None else self.stop - position
+            if last <= 0:
+                return
+            if first < len(chunk):
+                yield chunk[first:last]
+            position += len(chunk)
+
+
+@dataclass
+class _Passes:
+    """What the passes over the files have seen so far."""
+
+    reports: list[TextReport] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
+    """Read, split, tokenise and encode; ids are written into the folder `scratch`.
+
+    Raises `DataError` for files that cannot be read and for a training part with nothing to
+    predict.
+    """
+    corpora = {
+        name: open_corpus(
+            names,
+            encoding=settings.text.encoding,
+            repeats=settings.data.repeats,
+            scratch=scratch,
+        )
+        for name in PART_NAMES
+        if (names := getattr(settings.data, name))
+    }
+    if "train" not in corpora:
+        raise DataError("there is nothing to learn from", hint="name a text with --data FILE")
+    passes = _Passes()
+    prepare = _prepare_stream if settings.text.unit == "stream" else _prepare_lines
+    tokenizer, parts = prepare(settings, corpora, scratch, passes)
+    notices = [*passes.notices, *tokenizer.notices, *_oddities(passes.reports)]
+    return PreparedText(tokenizer, parts, tuple(passes.reports), tuple(notices))
+
+
+def _prepare_stream(
+    settings: Settings, corpora: dict[PartName, Corpus], scratch: Path, passes: _Passes
+) -> tuple[Tokenizer, dict[PartName, Part]]:
+    slices = _stream_slices(settings.data, corpora, passes)
+    tokenizer = build_tokenizer(slices["train"].chunks(), settings.text)
+    parts: dict[PartName, Part] = {}
+    for name, piece in slices.items():
+        tally = TextTally()
+        encoded = encode_chunks(tokenizer, tally.text(piece.chunks()))
+        ids = write_token_array(
+            scratch / f"{name}.ids.npy",
+            tally.ids(tokenizer, encoded),
+            len(tokenizer.vocabulary),
+        )
+        parts[name] = Part(ids, tally.characters, tally.utf8_bytes, tally.unknown)
+    return tokenizer, parts
+
+
+def _stream_slices(
+    data: DataSettings, corpora: dict[PartName, Corpus], passes: _Passes
+) -> dict[PartName, _Slices]:
+    """Measure the training text once and cut the parts that have no files of their own."""
+    length = 0
+    line_starts = array("q")
+    for chunk in corpora["train"].chunks(passes.reports):
+        points_N = np.frombuffer(chunk.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        ends_N = np.flatnonzero(points_N == ord("\n")).astype(np.int64)
+        line_starts.frombytes((ends_N + length + 1).tobytes())
+        length += len(chunk)
+    split = split_stream(
+        length,
+        valid_fraction=0.0 if "valid" in corpora else data.valid_fraction,
+        test_fraction=0.0 if "test" in corpora else data.test_fraction,
+        line_starts_N=np.frombuffer(line_starts, dtype=np.int64),
+    )
+    passes.notices.extend(split.notices)
+    slices: dict[PartName, _Slices] = {}
+    for name, cut in zip(PART_NAMES, (split.train, split.valid, split.test), strict=True):
+        if name != "train" and name in corpora:
+            slices[name] = _Slices(corpora[name])
+        elif cut.stop > cut.start or name == "train":
+            slices[name] = _Slices(corpora["train"], cut.start, cut.stop)
+    return slices
+
+
+def _prepare_lines(
+    settings: Settings, corpora: dict[PartName, Corpus], scratch: Path, passes: _Passes
+) -> tuple[Tokenizer, dict[PartName, Part]]:
+    num_lines = sum(1 for line in corpora["train"].lines(passes.reports) if line.strip())
+    if num_lines == 0:
+        raise DataError("the text has no line to learn from", got="only blank lines")
+    split = split_lines(
+        num_lines,
+        valid_fraction=0.0 if "valid" in corpora else settings.data.valid_fraction,
+        test_fraction=0.0 if "test" in corpora else settings.data.test_fraction,
+        seed=settings.training.seed,
+        mode="tail" if settings.data.split == "tail" else "shuffled",
+    )
+    passes.notices.extend(split.notices)
+    chosen = dict(zip(PART_NAMES, (split.train_N, split.valid_N, split.test_N), strict=True))
+    learnt_from_N = np.zeros(num_lines, dtype=bool)
+    learnt_from_N[chosen["train"]] = True
+    tokenizer = build_tokenizer(
+        (
+            f"{line}\n"
+            for line, use in zip(_full_lines(corpora["train"]), learnt_from_N, strict=True)
+            if use
+        ),
+        settings.text,
+    )
+    parts: dict[PartName, Part] = {}
+    for name in PART_NAMES:
+        if name != "train" and name in corpora:
+            kept_N = None
+        elif len(chosen[name]):
+            kept_N = chosen[name]
+        else:
+            continue
+        corpus = corpora[name] if kept_N is None else corpora["train"]
+        parts[name] = _encode_lines(tokenizer, corpus, kept_N, scratch, name, passes)
+    return tokenizer, parts
+
+
+def _full_lines(corpus: Corpus) -> Iterator[str]:
+    """Yield the lines that are not blank; a line is a sequence, and a blank one says nothing."""
+    return (line for line in corpus.lines() if line.strip())
+
+
+def _encode_lines(
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    kept_N: npt.NDArray[np.int64] | None,
+    scratch: Path,
+    name: PartName,
+    passes: _Passes,
+) -> Part:
+    tally = TextTally()
+
+    def chosen_lines() -> Iterator[str]:
+        wanted = None if kept_N is None else iter([*kept_N.tolist(), -1])
+        following = -1 if wanted is None else next(wanted)
+        number = 0
+        for line in corpus.lines():
+            if not line.strip():
+                tally.blank_lines += 1
+                continue
+            if wanted is None:
+                yield line
+            elif number == following:
+                yield line
+                following = next(wanted)
+            number += 1
+
+    encoded = (tokenizer.encode(line) for line in tally.text(chosen_lines()))
+    lines = write_line_array(
+        scratch, name, tally.ids(tokenizer, encoded), len(tokenizer.vocabulary)
+    )
+    if tally.blank_lines and (kept_N is None or name == "train"):
+        passes.notices.append(f"{tally.blank_lines:,} blank lines are left out")
+    return Part(
+        lines,
+        # Each line's end is a character of the file, predicted as the stop mark.
+        tally.characters + len(lines),
+        tally.utf8_bytes + len(lines),
+        tally.unknown,
+    )
+
+
+def _oddities(reports: Iterable[TextReport]) -> Iterator[str]:
+    """Yield a line for each thing in the files that a person would want to know of."""
+    for report in reports:
+        for count, meaning in (
+            (report.nul, "NUL characters (kept)"),
+            (report.invisible, "invisible characters (kept)"),
+            (report.carriage_returns, "carriage returns inside lines (kept)"),
+        ):
+            if count:
+                yield f"{report.name}: {count:,} {meaning}"
+
+
+def reopen_prepared(
+    settings: Settings, tokenizer: Tokenizer, scratch: Path, recorded: Mapping[str, object]
+) -> PreparedText:
+    """Return what `prepare_text` made for a run, from its arrays or else from the files again.
+
+    `recorded` is the section `data` of the manifest. Raises `RunError` where the ids are no longer
+    those that the run began with.
+    """
+    facts = cast(dict[PartName, dict[str, Any]], recorded["parts"])
+    try:
+        parts = {name: _reopen_part(settings, scratch, name, part) for name, part in facts.items()}
+        return PreparedText(tokenizer, parts, (), ())
+    except DataError:
+        scratch.mkdir(exist_ok=True)
+    prepared = prepare_text(settings, scratch)
+    for name, part in prepared.parts.items():
+        if name not in facts or part.ids.digest() != facts[name]["ids_sha256"]:
+            raise RunError(
+                f"the {name} text is not the one that the run began with",
+                got="other ids from the files that config.toml names",
+                hint="put the files back as they were, or train anew",
+            )
+    return prepared
+
+
+def _reopen_part(
+    settings: Settings, scratch: Path, name: PartName, facts: Mapping[str, Any]
+) -> Part:
+    ids: TokenArray | LineArray
+    if settings.text.unit == "line":
+        ids = open_line_array(scratch, name)
+    else:
+        ids = open_token_array(scratch / f"{name}.ids.npy")
+    if ids.digest() != facts["ids_sha256"]:
+        raise DataError(f"the cached ids of the {name} text were altered")
+    return Part(ids, facts["characters"], facts["utf8_bytes"], facts["unknown"])

@@ -1,0 +1,214 @@
+"""The exact score of files under a trained model, and the surprisal of each of their tokens."""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from elman.checkpoints.atomic_files import writing_atomically
+from elman.config.settings import UnknownPolicy
+from elman.errors import DataError
+from elman.evaluation.language import score_lines, score_stream
+from elman.evaluation.surprisal import TokenRows, write_line_surprisal, write_stream_surprisal
+from elman.evaluation.units import LanguageScore
+from elman.recipes.corpus import Corpus, open_corpus
+from elman.recipes.held_out import stream_boundary
+from elman.recipes.tally import TextTally
+from elman.recipes.trained import TrainedModel
+from elman.text.building import pieces_of
+from elman.text.normalising import normalised_chunks
+from elman.text.vocabulary import BOUNDARY
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """What to score and how; None means: as the run says. No size changes a number."""
+
+    names: tuple[str, ...]
+    encoding: str | None = None
+    unknown: UnknownPolicy | None = None
+    per_token: Path | None = None
+    batch_size: int = 64
+    window: int = 1024
+
+
+@dataclass
+class _Rows:
+    """Text as rows of tokens, with the counts that a score needs."""
+
+    trained: TrainedModel
+    policy: UnknownPolicy | None
+    tally: TextTally = field(default_factory=TextTally)
+    num_skipped: int = 0
+
+    def of_stream(self, chunks: Iterable[str]) -> Iterator[TokenRows]:
+        """Yield the tokens of a stream with their offsets in its normalised text."""
+        tokenizer = self.trained.tokenizer
+        form = tokenizer.settings.normal_form
+        position = 0
+        normal = normalised_chunks(self.tally.text(chunks), form)
+        for piece in pieces_of(normal, tokenizer.safe_cut):
+            yield self._rows(piece, position)
+            position += len(piece)
+
+    def of_lines(self, corpus: Corpus) -> Iterator[TokenRows]:
+        """Yield the tokens of each line that is not blank, with their offsets in the whole text."""
+        position = 0
+        for line in corpus.lines():
+            text = self.trained.tokenizer.normalise(line)
+            if text.strip():
+                # The line's end is a character of the text: the stop mark predicts it.
+                self.tally.characters += len(line) + 1
+                self.tally.utf8_bytes += len(line.encode("utf-8", "surrogatepass")) + 1
+                yield self._rows(text, position)
+            else:
+                self.tally.blank_lines += 1
+            position += len(text) + 1
+
+    def _rows(self, text: str, position: int) -> TokenRows:
+        tokenizer = self.trained.tokenizer
+        ids, starts, ends = tokenizer.encode_with_offsets(text, policy=self.policy)
+        if tokenizer.checked_policy(self.policy) == "skip":
+            self.num_skipped += _num_symbols(self.trained, text) - len(ids)
+        texts = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        return TokenRows(ids, starts + position, ends + position, texts)
+
+
+def score_files(trained: TrainedModel, request: ScoreRequest) -> LanguageScore:
+    """Score the text of the files named, in constant memory; write its surprisals where asked.
+
+    Raises `DataError` for what cannot be read and where there is nothing to predict, and
+    `UnknownSymbolError` under the policy refuse.
+    """
+    rows = _Rows(trained, request.unknown)
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        corpus = open_corpus(
+            request.names,
+            encoding=request.encoding or trained.settings.text.encoding,
+            repeats="keep",
+            scratch=Path(scratch),
+        )
+        if request.per_token is None:
+            score = _score(trained, rows, corpus, request)
+        else:
+            with writing_atomically(request.per_token) as table:
+                score = _score_to_table(trained, rows, corpus, request, table)
+    if not score.num_tokens:
+        raise DataError(
+            "there is nothing to predict in the text",
+            got=f"{rows.tally.characters} characters",
+            allowed="a text of two tokens or more",
+        )
+    return score.with_text(
+        characters=rows.tally.characters,
+        utf8_bytes=rows.tally.utf8_bytes,
+        num_skipped=rows.num_skipped,
+    )
+
+
+def score_sentences(
+    trained: TrainedModel, sentences: Sequence[str], *, policy: UnknownPolicy | None = None
+) -> list[float]:
+    """Return -ln p of each sentence as a whole, in nats, each by itself.
+
+    Lines have their start and stop marks. Sentences of a stream follow a line end (or the start
+    mark, where the run has one), as if each were the first of a paragraph.
+    """
+    tokenizer, vocabulary = trained.tokenizer, trained.tokenizer.vocabulary
+    encoded = [tokenizer.encode(sentence, policy=policy) for sentence in sentences]
+    if trained.settings.text.unit == "line":
+        assert vocabulary.boundary_id is not None
+        totals: dict[int, float] = {}
+        score_lines(
+            trained.model,
+            encoded,
+            plan=trained.plan,
+            boundary_id=vocabulary.boundary_id,
+            on_line=lambda number, nats_N, _: totals.__setitem__(number, float(nats_N.sum())),
+        )
+        return [totals[number] for number in range(len(encoded))]
+    before = first_context(trained)
+    return [
+        score_stream(
+            trained.model,
+            [np.concatenate([[before], ids])],
+            plan=trained.plan,
+        ).loss_nats
+        for ids in encoded
+    ]
+
+
+def first_context(trained: TrainedModel) -> int:
+    r"""Return the id that stands before a text that begins from nothing.
+
+    The start mark where the vocabulary has one; else the line end, as if a new line began; else
+    the most frequent symbol.
+    """
+    vocabulary = trained.tokenizer.vocabulary
+    if vocabulary.boundary_id is not None:
+        return vocabulary.boundary_id
+    line_end = trained.tokenizer.encode("\n", policy="skip")
+    return int(line_end[0]) if len(line_end) else len(vocabulary.specials)
+
+
+def _score(
+    trained: TrainedModel, rows: _Rows, corpus: Corpus, request: ScoreRequest
+) -> LanguageScore:
+    vocabulary = trained.tokenizer.vocabulary
+    if trained.settings.text.unit == "line":
+        assert vocabulary.boundary_id is not None
+        return score_lines(
+            trained.model,
+            (row.ids for row in rows.of_lines(corpus)),
+            plan=trained.plan,
+            boundary_id=vocabulary.boundary_id,
+            batch_size=request.batch_size,
+            window=request.window,
+            unk_id=vocabulary.unk_id,
+        )
+    return score_stream(
+        trained.model,
+        (row.ids for row in rows.of_stream(corpus.chunks())),
+        plan=trained.plan,
+        window=request.window,
+        boundary_id=stream_boundary(trained.settings, vocabulary),
+        unk_id=vocabulary.unk_id,
+    )
+
+
+def _score_to_table(
+    trained: TrainedModel, rows: _Rows, corpus: Corpus, request: ScoreRequest, table: TextIO
+) -> LanguageScore:
+    vocabulary = trained.tokenizer.vocabulary
+    if trained.settings.text.unit == "line":
+        assert vocabulary.boundary_id is not None
+        return write_line_surprisal(
+            trained.model,
+            rows.of_lines(corpus),
+            table,
+            plan=trained.plan,
+            boundary_id=vocabulary.boundary_id,
+            boundary_text=BOUNDARY,
+            batch_size=request.batch_size,
+            unk_id=vocabulary.unk_id,
+        )
+    return write_stream_surprisal(
+        trained.model,
+        rows.of_stream(corpus.chunks()),
+        table,
+        plan=trained.plan,
+        window=request.window,
+        boundary_id=stream_boundary(trained.settings, vocabulary),
+        unk_id=vocabulary.unk_id,
+    )
+
+
+def _num_symbols(trained: TrainedModel, text: str) -> int:
+    """Return how many tokens `text` has when none is skipped (char and word: others skip none)."""
+    if trained.tokenizer.level == "char":
+        return len(text)
+    line_ends = text.count("\n") if trained.settings.text.unit == "stream" else 0
+    return len(text.split()) + line_ends

@@ -1,0 +1,82 @@
+"""Sizes that fit a text and a machine, for every setting that a person left open.
+
+These are suggestions beneath a person's own settings, worked out from the text once it is
+prepared; the run records what came of them, so that it can be repeated anywhere. Figures behind
+them are in `benchmarks/RESULTS.md`.
+"""
+
+import torch
+
+from elman.config.settings import Settings
+from elman.kernels.dispatch import Precision
+
+MOST_EPOCHS = 40
+"""Passes over a text that a budget is filled with at most: more only learn it by heart."""
+
+LEAST_BFLOAT16_UNITS = 128
+"""Layers narrower than this gain nothing from products in bfloat16."""
+
+
+def suggested_settings(early: Settings, num_tokens: int, *, with_budget: bool) -> tuple[str, ...]:
+    """Return overrides, such as "model.hidden_size=256", for a training text of `num_tokens`.
+
+    `early` holds what is known before: level, unit, and how a person wants to stop.
+    """
+    words = early.text.level in ("word", "bpe")
+    suggestions = []
+    if early.text.unit == "line":
+        suggestions += _for_lines(num_tokens)
+    elif words:
+        suggestions += _for_words(num_tokens)
+    else:
+        suggestions += _for_characters(num_tokens)
+    if not (with_budget or early.training.epochs or early.training.updates):
+        suggestions.append(f"training.epochs={_epochs(num_tokens)}")
+    return tuple(suggestions)
+
+
+def precision_of(settings: Settings) -> Precision:
+    """Return training.precision, with "auto" replaced by what this machine is good at.
+
+    bfloat16 where the processor multiplies it by itself and the layers are wide enough.
+    """
+    if settings.training.precision != "auto":
+        return settings.training.precision
+    able = torch.cpu.get_capabilities()
+    native = bool(able.get("avx512_bf16")) or bool(able.get("amx_bf16"))
+    wide = settings.model.hidden_size >= LEAST_BFLOAT16_UNITS
+    return "bfloat16" if native and wide else "float32"
+
+
+def _for_characters(num_tokens: int) -> list[str]:
+    if num_tokens >= 400_000:
+        return []
+    if num_tokens >= 100_000:
+        return ["model.hidden_size=384", "model.dropout=0.1"]
+    size = 256 if num_tokens >= 30_000 else 128
+    lanes = max(1, min(32, num_tokens // 2_000))
+    return [f"model.hidden_size={size}", "model.dropout=0.2", f"training.batch_size={lanes}"]
+
+
+def _for_words(num_tokens: int) -> list[str]:
+    size = 256 if num_tokens >= 200_000 else 128
+    lanes = max(1, min(32, num_tokens // 1_000))
+    return [
+        f"model.embedding_size={size}",
+        f"model.hidden_size={size}",
+        "model.tie_weights=true",
+        "model.dropout=0.3",
+        "training.window=35",
+        f"training.batch_size={lanes}",
+    ]
+
+
+def _for_lines(num_tokens: int) -> list[str]:
+    size = 512 if num_tokens >= 100_000 else 256 if num_tokens >= 20_000 else 128
+    lines = 128 if num_tokens >= 100_000 else 32
+    return [f"model.hidden_size={size}", "model.dropout=0.2", f"training.batch_size={lines}"]
+
+
+def _epochs(num_tokens: int) -> int:
+    """Return how many passes to make where nothing says when to stop."""
+    return 10 if num_tokens >= 400_000 else 20
