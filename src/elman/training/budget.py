@@ -88,10 +88,10 @@ def updates_for_budget(
 def _measure(trainer: Trainer, seconds_left: float, clock: Callable[[], float]) -> float:
     """Return the median seconds per token of updates, after a few that are not counted."""
     limit = min(LONGEST_MEASURE_SECONDS, MEASURE_SHARE * seconds_left)
+    begun = clock()
     for _ in range(WARM_UP):
         trainer.step()
     costs: list[float] = []
-    begun = clock()
     while len(costs) < LEAST_MEASURED or clock() - begun < limit:
         start = clock()
         event = trainer.step()

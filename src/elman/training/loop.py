@@ -171,6 +171,7 @@ class Trainer:
                 tensors[f"average.{name}"] = tensor.clone()
         facts: dict[str, object] = {
             "format": STATE_FORMAT,
+            "num_tensors": len(tensors),
             "optimizer": self.settings.optimizer,
             "total_updates": self.total_updates,
             "update": self.update,
@@ -192,7 +193,7 @@ class Trainer:
         not fit.
         """
         facts: dict[str, Any] = state.facts
-        self._require_fit(facts)
+        self._require_fit(facts, len(state.tensors))
         copy_into_model(self.model, take_prefix(state.tensors, "model."))
         restore_optimiser(self.model, self._optimiser, take_prefix(state.tensors, "optimiser."))
         if self.average is not None:
@@ -250,12 +251,18 @@ class Trainer:
         self._smoothed_nats = SMOOTHING * self._smoothed_nats + (1.0 - SMOOTHING) * loss_nats
         self._smoothed_tokens = SMOOTHING * self._smoothed_tokens + (1.0 - SMOOTHING) * num_tokens
 
-    def _require_fit(self, facts: dict[str, Any]) -> None:
+    def _require_fit(self, facts: dict[str, Any], num_tensors: int) -> None:
         if facts.get("format") != STATE_FORMAT:
             raise RunError(
                 "the saved training state has a format that this version does not read",
                 got=str(facts.get("format")),
                 allowed=str(STATE_FORMAT),
+            )
+        if facts["num_tensors"] != num_tensors:
+            raise RunError(
+                "the saved training state must have all of its tensors",
+                got=str(num_tensors),
+                allowed=str(facts["num_tensors"]),
             )
         if facts["optimizer"] != self.settings.optimizer:
             raise RunError(
