@@ -21,8 +21,8 @@ OnTokens = Callable[[npt.NDArray[np.float64], npt.NDArray[np.int64]], None]
 OnLine = Callable[[int, npt.NDArray[np.float64], npt.NDArray[np.int64]], None]
 """Receives (line number, nats_N, targets_N) of each line in order, the stop mark last."""
 
-STREAM_WINDOW = 1024
-"""Tokens read at once from a stream: more are not faster, fewer are."""
+STREAM_WINDOW = 512
+"""Tokens read at once from a stream; fewer are slower, and so are more than some 1,024 (caches)."""
 LINE_WINDOW = 256
 """Steps of a batch of lines run at once, which bounds the memory that one long line takes."""
 POOL_BATCHES = 32
