@@ -154,3 +154,12 @@ def test_events_hold_null_for_what_is_not_finite() -> None:
     assert facts["loss_nats"] is None
     assert facts["gradient_norm"] is None
     assert (facts["event"], facts["skipped"], facts["tokens_per_second"]) == ("update", True, 8.0)
+
+
+def test_a_validation_made_up_for_after_an_interruption_is_saved() -> None:
+    settings = dataclasses.replace(SETTINGS, evaluate_every=12, save_every=1000)
+    run = Run(settings, [1.0], stop_at=12)
+    assert run.saved == [(12, False)]
+    report = fit(run.trainer, validate=run.validate, save=run.save)
+    assert (report.reason, report.best_update) == ("finished", 12)
+    assert run.saved == [(12, False), (12, True)]
