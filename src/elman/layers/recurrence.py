@@ -49,13 +49,6 @@ def recur(
     return _run_plateaus(cell, x_BTE, state, lengths, plan)
 
 
-def last_states(states_BTH: Tensor, lengths_B: Tensor) -> Tensor:
-    """Return [B, H], each row's output at its own last valid step; rows of length 0 give zeros."""
-    index_B = lengths_B.to(states_BTH.device).clamp(min=1) - 1
-    last_BH = states_BTH[torch.arange(states_BTH.shape[0], device=states_BTH.device), index_B]
-    return torch.where(lengths_B.to(states_BTH.device).unsqueeze(1) > 0, last_BH, 0.0)
-
-
 class Plateau(NamedTuple):
     """Steps [start, stop) in which the same first `alive` rows, longest first, go on."""
 
