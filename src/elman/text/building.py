@@ -53,7 +53,7 @@ def learn_and_encode(chunks: Iterable[str], settings: TextSettings) -> tuple[Tok
         tokenizer = build_tokenizer(kept, settings)
         return tokenizer, list(encode_chunks(tokenizer, kept))
     count = WordCount(settings)
-    normal = normalised_chunks(map(checked_text, chunks), settings.normal_form)
+    normal = normalised_chunks(chunks, settings.normal_form)
     provisional = [count.read(piece) for piece in pieces_of(normal, cut_after_blank)]
     words = count.tokenizer()
     return words, count.final_ids(provisional, words)

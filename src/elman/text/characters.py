@@ -9,6 +9,8 @@ from elman.text.tokenizer import REPLACEMENT, Ids, Positions, Tokenizer, refuse_
 from elman.text.vocabulary import UNK, Vocabulary
 
 MISSING = -1
+# What is worked on at once, so that it stays in the cache.
+BLOCK_CHARACTERS = 1 << 16
 
 
 class CharacterTokenizer(Tokenizer):
@@ -44,7 +46,11 @@ class CharacterTokenizer(Tokenizer):
         return ids, starts, starts + 1
 
     def _look_up(self, text: str) -> Ids:
-        return self._id_of_code.take(code_points(text), mode="clip")
+        ids = np.empty(len(text), dtype=np.int32)
+        for start in range(0, len(text), BLOCK_CHARACTERS):
+            block = slice(start, start + BLOCK_CHARACTERS)
+            self._id_of_code.take(code_points(text[block]), mode="clip", out=ids[block])
+        return ids
 
     def _settle(self, text: str, ids: Ids, policy: UnknownPolicy) -> tuple[Ids, Any]:
         """Deal with missing ids; also return which positions are kept, None for all."""

@@ -79,10 +79,9 @@ class Vocabulary:
                 got=str(max_size),
                 allowed=f"0 (all), or {len(specials) + 1} and more",
             )
-        kept = sorted(
-            (symbol for symbol, count in counts.items() if count >= min_count),
-            key=lambda symbol: (-counts[symbol], symbol),
-        )
+        kept = sorted(symbol for symbol, count in counts.items() if count >= min_count)
+        # Sorting keeps the order of equals, also in reverse: a second sort, by count alone.
+        kept.sort(key=counts.__getitem__, reverse=True)
         if not kept:
             raise _nothing_to_learn(counts.values(), min_count)
         if max_size:
