@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def surprisals_by_hand(model: RecurrentLanguageModel, ids: list[int]) -> np.ndar
     weights = [[part.detach().double().numpy() for part in layer] for layer in layers]
     h, c = [np.zeros(7), np.zeros(7)], [np.zeros(7), np.zeros(7)]
     losses = []
-    for token, target in zip(ids[:-1], ids[1:], strict=True):
+    for token, target in pairwise(ids):
         x = w["embedding.weight"][token]
         for layer, (w_ih, w_hh, b_ih, b_hh) in enumerate(weights):
             i, f, g, o = np.split(w_ih @ x + b_ih + w_hh @ h[layer] + b_hh, 4)

@@ -34,16 +34,19 @@ def draw(
 
 
 def widen(logits_V: Tensor | npt.NDArray[np.floating]) -> Logits:
-    """Return the logits as a new float64 array on the CPU; `RunError` where one is NaN or +inf."""
+    """Return the logits as a new float64 array on the CPU.
+
+    Raises `RunError` where one is NaN or +inf, or all are -inf.
+    """
     if isinstance(logits_V, Tensor):
         logits_V = (
             logits_V.detach().cpu().float().numpy()
             if logits_V.dtype in _NARROW
-            else (logits_V.detach().cpu().numpy())
+            else logits_V.detach().cpu().numpy()
         )
     wide_V = logits_V.astype(np.float64)
     highest = wide_V.max()
-    if not highest < np.inf:
+    if not np.isfinite(highest):
         raise RunError(
             "the model's logits are not finite numbers",
             got=str(highest),
