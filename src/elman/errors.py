@@ -51,5 +51,5 @@ class MissingPackageError(ElmanError):
 
 
 def one_line(text: str) -> str:
-    """Return `text` with every line end and control character escaped, so that it prints on one line."""
+    """Return `text` with line ends and control characters escaped, so that it is one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

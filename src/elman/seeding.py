@@ -13,7 +13,7 @@ Purpose = Literal["initialisation", "dropout", "order", "sampling", "split"]
 
 
 def stream_seed(seed: int, purpose: Purpose) -> int:
-    """Return the 63-bit seed of the stream for `purpose`, a hash of both that is the same everywhere."""
+    """Return the 63-bit seed of the stream for `purpose`: a hash of both, the same everywhere."""
     digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
 

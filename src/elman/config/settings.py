@@ -171,7 +171,7 @@ class TrainingSettings:
     ] = 0
     updates: Annotated[OrNone, Field(description="Optimiser steps; 0: as epochs says.")] = 0
     optimizer: Annotated[
-        Literal["sgd", "adam", "adamw"], Field(description="The rule of the step.")
+        Literal["sgd", "adam", "adamw", "muon"], Field(description="The rule of the step.")
     ] = "adamw"
     learning_rate: Annotated[
         float,

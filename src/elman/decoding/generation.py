@@ -51,7 +51,7 @@ class GenerationState:
         named = {GENERATOR_NAME: self.generator_state.clone()}
         for place, cell_state in enumerate(self.model_state or ()):
             for name, part in zip(_part_names(cell_state), cell_state, strict=True):
-                named[f"cell.{place}.{name}"] = part.detach().cpu().clone()
+                named[f"cell.{place}.{name}"] = torch.from_numpy(part.numpy(force=True).copy())
         return named
 
     def facts(self) -> GenerationFacts:
@@ -240,8 +240,8 @@ def last_logits(output: ModelOutput, plan: KernelPlan) -> Tensor | npt.NDArray[n
     if plan.choice == "reference" or weight.device.type != "cpu" or weight.dtype != torch.float32:
         return readout.logits(states_H)
     features_F: npt.NDArray[np.float32] = readout.project(states_H).numpy()
-    logits_V: npt.NDArray[np.float32] = weight.detach().numpy() @ features_F
-    logits_V += readout.bias.detach().numpy()
+    logits_V: npt.NDArray[np.float32] = weight.numpy(force=True) @ features_F
+    logits_V += readout.bias.numpy(force=True)
     return logits_V
 
 

@@ -40,7 +40,7 @@ def widen(logits_V: Tensor | npt.NDArray[np.floating]) -> Logits:
     """
     if isinstance(logits_V, Tensor):
         logits_V = (
-            logits_V.detach().cpu().float().numpy()
+            logits_V.float().numpy(force=True)
             if logits_V.dtype in _NARROW
             else logits_V.detach().cpu().numpy()
         )

@@ -13,6 +13,11 @@ from elman.layers.embedding import Embedding
 from elman.layers.readout import Readout
 from elman.layers.stack import RecurrentStack, StackState
 
+FREE_STD = 1.0
+"""Deviation of new embeddings that meet the states through weights of their own."""
+TIED_STD = 0.5
+"""Deviation of new embeddings whose products with the states are the logits."""
+
 
 class ModelOutput(NamedTuple):
     """What a model hands on: states, the readout that makes logits of them, the state after."""
@@ -73,9 +78,15 @@ class RecurrentLanguageModel(nn.Module):
         return self.stack.zero_state(batch_size)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw every parameter from `generator`: embedding, cells, readout, in this order."""
+        """Draw every parameter from `generator`: embedding, cells, readout, in this order.
+
+        Embeddings start at a deviation of 1, torch's own: cells shrink their inputs by 1/√H, and
+        smaller vectors leave the first updates blind to the token. Tied without a projection, the
+        same numbers make the logits, and half of it keeps those near the uniform distribution.
+        """
         tied = self.settings.tie_weights
-        self.embedding.initialise(generator, std=0.1 if tied else 1.0)
+        reads_states_directly = tied and self.readout.projection is None
+        self.embedding.initialise(generator, std=TIED_STD if reads_states_directly else FREE_STD)
         self.stack.initialise(generator)
         self.readout.initialise(generator, tied=tied)
 

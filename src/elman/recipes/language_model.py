@@ -155,9 +155,12 @@ def train_run(
     )
     if report.reason == "interrupted":
         return TrainReport(report, {}, folder.path)
+    if report.best_update is None:  # no validation was finite, or there is nothing to choose by
+        with trainer.kept_weights():
+            folder.save_weights(trainer.model, update=trainer.update)
     before_scoring()
     folder.load_weights(trainer.model)
-    scores = {
+    scores: dict[str, Mapping[str, object]] = {
         name: score.to_json()
         for name, score in held_out_scores(trainer.model, run.prepared, trainer.plan).items()
     }

@@ -179,17 +179,16 @@ def subword_tokenizer(
 ) -> SubwordTokenizer:
     """Return the tokenizer of a vocabulary and merges that were read from a file.
 
-    Every symbol after the bytes must be the join of a merge, in the order of the merges, and a
-    merge joins symbols that are there before it; else `DataError`.
+    The symbols must be the bytes and what the merges make, in the order of the merges; no merge
+    stands twice, and each joins two symbols. Else `DataError`.
     """
     base = byte_vocabulary(replace(settings, vocabulary_size=0))
-    known = dict.fromkeys(base.symbols[len(base.specials) :])
-    for left, right in merges:
-        if left not in known or right not in known:
-            raise DataError("a merge joins what is no symbol", got=f"{left!r} and {right!r}")
-        known[left + right] = None
-    if vocabulary.symbols != base.specials + tuple(known):
+    made = dict.fromkeys(left + right for left, right in merges)
+    if vocabulary.symbols != base.symbols + tuple(made) or len(set(merges)) != len(merges):
         raise DataError("the symbols are not the bytes and what the merges make of them")
+    for left, right in merges:
+        if vocabulary.id_of(left) is None or vocabulary.id_of(right) is None:
+            raise DataError("a merge joins what is no symbol", got=f"{left!r} and {right!r}")
     return SubwordTokenizer(vocabulary, settings, merges=merges, notices=notices)
 
 

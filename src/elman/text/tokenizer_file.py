@@ -7,7 +7,7 @@ from typing import Any
 from elman.config.fields import check_value, setting_facts
 from elman.config.settings import TextSettings
 from elman.errors import ElmanError, RunError
-from elman.text.byte_values import ByteTokenizer
+from elman.text.byte_values import ByteTokenizer, byte_vocabulary
 from elman.text.characters import CharacterTokenizer
 from elman.text.tokenizer import FILE_SCHEMA, Tokenizer
 from elman.text.vocabulary import Vocabulary, specials_for
@@ -62,6 +62,8 @@ def _rebuilt(model: dict[str, Any], elman: dict[str, Any]) -> Tokenizer:
                 raise _refusal("a symbol is more than one character")
             return CharacterTokenizer(vocabulary, settings, notices=notices)
         case "byte":
+            if vocabulary != byte_vocabulary(settings):
+                raise _refusal("its symbols are not the bytes in order")
             return ByteTokenizer(vocabulary, settings, notices=notices)
         case "word":
             return WordTokenizer(vocabulary, settings, notices=notices)

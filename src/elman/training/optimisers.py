@@ -2,19 +2,30 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from elman.config.settings import TrainingSettings
+from elman.training.muon import Muon
 
-PEAK_RATES: Mapping[str, float] = MappingProxyType({"sgd": 1.0, "adam": 3e-3, "adamw": 3e-3})
+PEAK_RATES: Mapping[str, float] = MappingProxyType(
+    {"sgd": 1.0, "adam": 3e-3, "adamw": 3e-3, "muon": 2e-2}
+)
 """Peak rate of each optimiser where `training.learning_rate` is 0."""
 
-WEIGHT_DECAYS: Mapping[str, float] = MappingProxyType({"sgd": 0.0, "adam": 0.0, "adamw": 0.01})
+WEIGHT_DECAYS: Mapping[str, float] = MappingProxyType(
+    {"sgd": 0.0, "adam": 0.0, "adamw": 0.01, "muon": 0.01}
+)
 """Decay of each optimiser where `training.weight_decay` is negative."""
 
 ADAM_EPSILON = 1e-8
+
+MUON_MOMENTUM = 0.95
+
+ADAMW_SHARE = 0.2
+"""Under muon, the rate of what AdamW learns (embedding, readout, biases) as a share of its own."""
 
 
 def peak_rate(settings: TrainingSettings) -> float:
@@ -36,12 +47,16 @@ def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim
         adam   w ← w − rate · m̂ / (√v̂ + ε)      (D. P. Kingma, J. Ba, arXiv:1412.6980, algorithm 1)
         adamw  the same, and w ← w − rate · decay · w apart from it
                (I. Loshchilov, F. Hutter, arXiv:1711.05101, algorithm 2)
+        muon   the matrices of the recurrence by orthogonalised momentum (`elman.training.muon`),
+               all else by adamw at a fifth of the rate
 
     For sgd and adam the decay is added to the gradient. It acts on matrices only: a bias that is
     shrunk shifts what the model predicts and keeps nothing small that grows. One fused pass over
     memory for each update; values differ from torch's loop over tensors by rounding alone.
     """
     decay = decay_of_weights(settings)
+    if settings.optimizer == "muon":
+        return _build_muon(model, settings, decay)
     matrices = [p for p in model.parameters() if p.ndim >= 2 and p.requires_grad]
     others = [p for p in model.parameters() if p.ndim < 2 and p.requires_grad]
     groups = [
@@ -59,4 +74,29 @@ def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim
 def set_rate(optimiser: torch.optim.Optimizer, value: float) -> None:
     """Let the next step use the rate `value`."""
     for group in optimiser.param_groups:
-        group["lr"] = value
+        group["lr"] = value * group.get("rate_share", 1.0)
+
+
+def _build_muon(model: nn.Module, settings: TrainingSettings, decay: float) -> Muon:
+    """Group the piles of gate matrices by the rows of one gate; the rest goes to AdamW."""
+    groups: list[dict[str, Any]] = []
+    recurrent: set[Tensor] = set()
+    for module in model.modules():
+        weight_ih, weight_hh = (getattr(module, name, None) for name in ("weight_ih", "weight_hh"))
+        if isinstance(weight_ih, Tensor) and isinstance(weight_hh, Tensor):
+            piles = [weight_ih, weight_hh]
+            groups.append({"params": piles, "block_rows": weight_hh.shape[1], "weight_decay": 0.0})
+            recurrent.update(piles)
+    others = [p for p in model.parameters() if p.requires_grad and p not in recurrent]
+    for parameters, share in (
+        ([p for p in others if p.ndim >= 2], decay),
+        ([p for p in others if p.ndim < 2], 0.0),
+    ):
+        groups.append({"params": parameters, "weight_decay": share, "rate_share": ADAMW_SHARE})
+    return Muon(
+        [group for group in groups if group["params"]],
+        momentum=MUON_MOMENTUM,
+        products=torch.bfloat16 if settings.precision == "bfloat16" else torch.float32,
+        betas=(settings.beta1, settings.beta2),
+        eps=ADAM_EPSILON,
+    )

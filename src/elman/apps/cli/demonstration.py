@@ -14,7 +14,7 @@ from elman.apps.cli.training_run import EXIT_INTERRUPTED, describe, train_with_p
 from elman.decoding.filters import SamplingSettings
 from elman.recipes.baselines import count_score
 from elman.recipes.corpus import BUILT_IN_PREFIX
-from elman.recipes.generating import WriteRequest, Writer
+from elman.recipes.generating import Writer, WriteRequest
 from elman.recipes.language_model import LanguageModelRun, TrainReport, TrainRequest, start_run
 from elman.recipes.trained import open_trained
 

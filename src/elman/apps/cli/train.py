@@ -18,7 +18,7 @@ def lm(
     data: Annotated[
         list[str] | None,
         Parameter(
-            help="Files or folders to learn from; - is standard input, builtin:NAME a built-in text.",
+            help="Files or folders to learn from; - is standard input, builtin:NAME a built-in one.",
             consume_multiple=True,
             negative="",
         ),
