@@ -114,6 +114,17 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p() -> None:
     assert kept(keep_top_p(np.zeros(4), 0.5)) == [0, 1]
 
 
+@settings(derandomize=True, max_examples=200)
+@given(logit_vectors, st.floats(0.001, 0.999))
+def test_top_p_is_the_prefix_of_all_ids_sorted_by_probability(logits: np.ndarray, p: float) -> None:
+    likelihoods = probabilities(logits)
+    by_rank = sorted(range(len(logits)), key=lambda token: (-logits[token], token))
+    found = kept(keep_top_p(logits, p))
+    assert found == sorted(by_rank[: len(found)])
+    assert math.fsum(likelihoods[by_rank[: len(found)]]) >= p - 1e-12
+    assert math.fsum(likelihoods[by_rank[: len(found) - 1]]) <= p + 1e-12
+
+
 def test_min_p_is_relative_to_the_likeliest() -> None:
     logits = np.log(np.array([0.1, 0.5, 0.15, 0.25]))
     assert kept(keep_min_p(logits, 0.49)) == [1, 3]

@@ -102,10 +102,13 @@ def keep_top_p(logits_V: Logits, p: float) -> Logits:
     """
     if p >= 1.0:
         return logits_V
-    order = np.argsort(-logits_V, kind="stable")
-    weights = np.exp(logits_V[order] - logits_V[order[0]])
-    mass = np.cumsum(weights)
-    count = int(np.searchsorted(mass, p * mass[-1], side="left")) + 1
+    weights_V = np.exp(logits_V - logits_V.max())
+    total = weights_V.sum()
+    # Ids below this weight have less than 1 - p together, so the others reach p: sort only those.
+    likely = np.flatnonzero(weights_V >= (1.0 - p) * total / len(weights_V))
+    order = likely[np.argsort(-logits_V[likely], kind="stable")]
+    mass = np.cumsum(weights_V[order])
+    count = int(np.searchsorted(mass, p * total, side="left")) + 1
     out_V = np.full_like(logits_V, -np.inf)
     out_V[order[:count]] = logits_V[order[:count]]
     return out_V
