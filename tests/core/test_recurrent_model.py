@@ -141,9 +141,12 @@ def test_parameters_come_from_the_generator_alone(kind: str, tie_weights: bool) 
 
 
 @pytest.mark.parametrize("tie_weights", [False, True])
+@pytest.mark.parametrize("embedding_size", [64, 128])
 @pytest.mark.parametrize("kind", KINDS)
-def test_new_model_starts_near_the_uniform_distribution(kind: str, tie_weights: bool) -> None:
-    settings = ModelSettings(kind=kind, embedding_size=64, hidden_size=128, tie_weights=tie_weights)
+def test_new_model_starts_near_the_uniform_distribution(kind, embedding_size, tie_weights) -> None:
+    settings = ModelSettings(
+        kind=kind, embedding_size=embedding_size, hidden_size=128, tie_weights=tie_weights
+    )
     model = make_model(settings, vocabulary_size=200)
     ids_BT = torch.randint(0, 200, (8, 21), generator=torch.Generator().manual_seed(9))
     output = model(ids_BT[:, :-1], plan=KernelPlan())

@@ -40,10 +40,16 @@ class Readout(nn.Module):
         return self.logits(states_BTH)
 
     def initialise(self, generator: torch.Generator, *, tied: bool) -> None:
-        """Draw P, and W unless it is an embedding's, uniformly from ±1/√(columns); b becomes 0."""
+        """Draw W uniformly from ±1/√H, or, `tied`, P alone from ±1/√(F · H); b becomes 0.
+
+        An embedding has entries of order 1, so that P needs the factor 1/√F for logits of the size
+        of the states, which puts a new model near the uniform distribution.
+        """
         with torch.no_grad():
-            for weight in (self.projection, None if tied else self.weight):
-                if weight is not None:
-                    bound = 1.0 / math.sqrt(weight.shape[1])
-                    weight.uniform_(-bound, bound, generator=generator)
+            if self.projection is not None:
+                bound = 1.0 / math.sqrt(self.projection.numel())
+                self.projection.uniform_(-bound, bound, generator=generator)
+            if not tied:
+                bound = 1.0 / math.sqrt(self.weight.shape[1])
+                self.weight.uniform_(-bound, bound, generator=generator)
             self.bias.zero_()
