@@ -150,7 +150,7 @@ def test_only_a_line_feed_ends_a_line() -> None:
 
 
 @given(text=st.text(alphabet="ab\n\r\u2028"), size=st.integers(1, 4))
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 def test_lines_do_not_depend_on_chunks(text: str, size: int) -> None:
     chunks = [text[start : start + size] for start in range(0, len(text), size)]
     expected = text.split("\n")
@@ -283,7 +283,7 @@ def test_format_characters_are_those_of_unicode() -> None:
 
 
 @given(text=st.text(alphabet="a\u00e9\u20ac\U0001f469\n\r\0", min_size=1), size=st.integers(1, 7))
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 def test_the_text_does_not_depend_on_the_chunks(
     tmp_path_factory: pytest.TempPathFactory, text: str, size: int
 ) -> None:

@@ -57,7 +57,7 @@ def covering() -> dict[str, Tokenizer]:
 
 @pytest.mark.parametrize("level", LOSSLESS)
 @given(text=texts)
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=200)
 def test_decoding_what_was_encoded_is_the_identity(
     covering: dict[str, Tokenizer], level: str, text: str
 ) -> None:
@@ -67,7 +67,7 @@ def test_decoding_what_was_encoded_is_the_identity(
 
 @pytest.mark.parametrize("level", ["byte", "bpe"])
 @given(text=st.text())
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 def test_bytes_and_subwords_spell_every_text(
     covering: dict[str, Tokenizer], level: str, text: str
 ) -> None:
@@ -77,7 +77,7 @@ def test_bytes_and_subwords_spell_every_text(
 
 
 @given(text=texts)
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=200)
 def test_the_normal_form_of_words_is_idempotent(covering: dict[str, Tokenizer], text: str) -> None:
     words = build_tokenizer([f"{text} x"], settings_of("word"))
     form = words.decode(words.encode(text))
@@ -88,7 +88,7 @@ def test_the_normal_form_of_words_is_idempotent(covering: dict[str, Tokenizer], 
 
 @pytest.mark.parametrize("level", LEVELS)
 @given(text=texts, size=st.integers(1, 9))
-@settings(derandomize=True, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=150)
 def test_chunks_encode_as_the_whole_text_does(
     covering: dict[str, Tokenizer], level: str, text: str, size: int
 ) -> None:
@@ -100,7 +100,7 @@ def test_chunks_encode_as_the_whole_text_does(
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 @pytest.mark.parametrize("level", LEVELS)
 @given(text=texts, size=st.integers(1, 5))
-@settings(derandomize=True, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=60)
 def test_chunks_encode_as_the_whole_text_does_in_every_normal_form(
     level: str, form: str, text: str, size: int
 ) -> None:
@@ -115,7 +115,7 @@ def test_chunks_encode_as_the_whole_text_does_in_every_normal_form(
 
 @pytest.mark.parametrize(("level", "unit"), list(product(LEVELS, UNITS)))
 @given(text=texts, size=st.integers(1, 9))
-@settings(derandomize=True, max_examples=50)
+@settings(derandomize=True, deadline=None, max_examples=50)
 def test_learning_does_not_depend_on_chunks_and_reading_once_is_reading_twice(
     level: str, unit: str, text: str, size: int
 ) -> None:
@@ -134,7 +134,7 @@ def test_learning_does_not_depend_on_chunks_and_reading_once_is_reading_twice(
 
 @pytest.mark.parametrize(("level", "unit"), list(product(LEVELS, UNITS)))
 @given(text=texts)
-@settings(derandomize=True, max_examples=50)
+@settings(derandomize=True, deadline=None, max_examples=50)
 def test_offsets_slice_back_to_the_text_of_the_token(level: str, unit: str, text: str) -> None:
     tokenizer = build_tokenizer([text + " word\n"], settings_of(level, unit))
     ids, starts, ends = tokenizer.encode_with_offsets(text)
