@@ -27,7 +27,7 @@ class WordCount:
 
     def read(self, text: str) -> Ids:
         """Count the words of a piece that is cut at whitespace; return their provisional ids."""
-        ids = number_words(text, self._settings.unit, self._numbers.__getitem__)
+        ids = number_words(text, self._settings.unit, self._numbers)
         counts = np.bincount(ids)
         if len(counts) > len(self._totals):
             grown = np.zeros(2 * len(counts), dtype=np.int64)

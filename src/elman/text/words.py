@@ -5,8 +5,9 @@ decode(encode(x)) is that form, and encoding it again gives the same ids.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,7 +46,7 @@ class WordTokenizer(Tokenizer):
         ids = _Numbered(zip(vocabulary.symbols[first:], range(first, len(vocabulary)), strict=True))
         if settings.literal_unknown and vocabulary.unk_id is not None:
             ids[settings.literal_unknown] = vocabulary.unk_id
-        self._find: Callable[[str], int] = ids.__getitem__
+        self._ids = ids
 
     def safe_cut(self, text: str) -> int:
         """Return the place after the last whitespace."""
@@ -53,10 +54,10 @@ class WordTokenizer(Tokenizer):
 
     def id_of_word(self, word: str) -> int:
         """Return the id of a word, [ UNK ] for text.literal_unknown, and -1 for an unknown word."""
-        return self._find(word)
+        return self._ids[word]
 
     def _encode(self, text: str, policy: UnknownPolicy) -> Ids:
-        ids = number_words(text, self.settings.unit, self._find)
+        ids = number_words(text, self.settings.unit, self._ids)
         if ids.min(initial=0) != MISSING_WORD:
             return ids
         words = list(chain.from_iterable(split_words(text, self.settings.unit)))
@@ -67,7 +68,7 @@ class WordTokenizer(Tokenizer):
         found = [m for m in WORD_OR_LINE_END.finditer(text) if with_line_ends or m[0] != LINE_END]
         words = [m[0] for m in found]
         ids, kept = self._settle(
-            words, np.fromiter(map(self._find, words), np.int32, len(words)), policy
+            words, np.fromiter(map(self._ids.__getitem__, words), np.int32, len(words)), policy
         )
         spans = np.array([m.span() for m in found], dtype=np.int64).reshape(-1, 2)[kept]
         return ids, spans[:, 0].copy(), spans[:, 1].copy()
@@ -149,7 +150,7 @@ def split_words(text: str, unit: Unit) -> Iterator[list[str]]:
     r"""Yield the words of each line of `text`; in a stream each \n is a word at the end of its own.
 
     Line by line, so that a word is looked up while it is still in the cache, and its memory taken
-    again by the next: a third faster than splitting the text as a whole.
+    again by the next: faster than splitting the text as a whole.
     """
     lines = text.split(LINE_END)
     last = lines.pop()
@@ -161,9 +162,16 @@ def split_words(text: str, unit: Unit) -> Iterator[list[str]]:
     yield last.split()
 
 
-def number_words(text: str, unit: Unit, number_of: Callable[[str], int]) -> Ids:
-    """Return the number of each word of `text`, in order."""
+def number_words(text: str, unit: Unit, number_of: dict[str, int]) -> Ids:
+    """Return the number of each word of `text`, in order.
+
+    `number_of` answers for words that it does not have. `itemgetter` looks up all words of a line
+    in one call, a little faster than one call a word.
+    """
     numbers: list[int] = []
     for words in split_words(text, unit):
-        numbers.extend(map(number_of, words))
+        if len(words) > 1:
+            numbers += itemgetter(*words)(number_of)
+        elif words:
+            numbers.append(number_of[words[0]])
     return np.fromiter(numbers, np.int32, len(numbers))
