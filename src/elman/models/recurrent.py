@@ -16,8 +16,8 @@ from elman.layers.stack import RecurrentStack, StackState
 
 EMBEDDING_STD = 1.0
 """Deviation of new embeddings that meet the states through weights of their own."""
-TIED_STD_SCALE = 3.0
-"""With 3 / √E for embeddings whose products with the states are the logits."""
+TIED_STD_SCALE = 2.0
+"""Times 1 / √E, the deviation of new embeddings whose products with the states are the logits."""
 
 
 class ModelOutput(NamedTuple):
@@ -83,8 +83,8 @@ class RecurrentLanguageModel(nn.Module):
 
         Embeddings start at a deviation of 1, torch's own: cells shrink their inputs by 1/√H, and
         smaller vectors leave the first updates nearly blind to the token. When the embedding is
-        also the readout's matrix, with no projection between, its deviation is 3 / √E, the largest
-        round figure that starts every cell within 0.2 nats of the uniform distribution.
+        also the readout's matrix, with no projection between, its deviation is 2 / √E, the largest
+        whole number over √E that starts every cell within 0.2 nats of the uniform distribution.
         """
         tied, std = self.settings.tie_weights, EMBEDDING_STD
         if tied and self.readout.projection is None:
