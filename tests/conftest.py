@@ -9,7 +9,7 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data beside the checkout; tests that need it are skipped where it is missing."""
+    """The folder of real data beside the checkout; without it, tests that need it are skipped."""
     if not SHARED_DATA.is_dir():
         pytest.skip("the folder of real data is not beside this checkout")
     return SHARED_DATA

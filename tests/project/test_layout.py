@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "elman"
 # Rank of every unit directly under elman/, as ARCHITECTURE.md lists them. Imports point down.
 RANKS = {
     "errors": 0,
-    "shapes": 0,
+    "shapes": 1,
     "config": 1,
     "seeding": 1,
     "text": 2,

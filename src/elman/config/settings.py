@@ -114,7 +114,7 @@ class ModelSettings:
         "lstm"
     )
     embedding_size: Annotated[Count, Field(description="Width of a token's vector (E).")] = 64
-    hidden_size: Annotated[Count, Field(description="Units in each layer (H).")] = 512
+    hidden_size: Annotated[Count, Field(description="Units in each layer (H).")] = 384
     num_layers: Annotated[
         Count, Field(description="Recurrent layers, one above the other (L).")
     ] = 1
@@ -172,7 +172,7 @@ class TrainingSettings:
     updates: Annotated[OrNone, Field(description="Optimiser steps; 0: as epochs says.")] = 0
     optimizer: Annotated[
         Literal["sgd", "adam", "adamw", "muon"], Field(description="The rule of the step.")
-    ] = "adamw"
+    ] = "muon"
     learning_rate: Annotated[
         float,
         Field(

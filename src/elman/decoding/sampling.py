@@ -42,7 +42,7 @@ def widen(logits_V: Tensor | npt.NDArray[np.floating]) -> Logits:
         logits_V = (
             logits_V.float().numpy(force=True)
             if logits_V.dtype in _NARROW
-            else logits_V.detach().cpu().numpy()
+            else logits_V.numpy(force=True)
         )
     wide_V = logits_V.astype(np.float64)
     highest = wide_V.max()

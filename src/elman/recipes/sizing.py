@@ -49,10 +49,10 @@ def precision_of(settings: Settings) -> Precision:
 
 
 def _for_characters(num_tokens: int) -> list[str]:
-    if num_tokens >= 400_000:
+    if num_tokens >= 5_000_000:
         return []
     if num_tokens >= 100_000:
-        return ["model.hidden_size=384", "model.dropout=0.1"]
+        return ["model.dropout=0.25"]
     size = 256 if num_tokens >= 30_000 else 128
     lanes = max(1, min(32, num_tokens // 2_000))
     return [f"model.hidden_size={size}", "model.dropout=0.2", f"training.batch_size={lanes}"]

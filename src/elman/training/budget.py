@@ -16,7 +16,7 @@ from elman.training.fitting import Validate
 from elman.training.loop import Trainer
 from elman.training.selection import validation_interval
 
-RESERVE = 0.08
+RESERVE = 0.05
 """Share of the time left unplanned, for saving and for a machine that others use too."""
 
 WARM_UP = 3

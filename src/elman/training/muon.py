@@ -69,7 +69,9 @@ class Muon(torch.optim.Optimizer):
         ahead = weight.grad.lerp(memory["momentum"], self._momentum)
         blocks = ahead.view(-1, group["block_rows"], weight.shape[1])
         weight.mul_(1.0 - group["lr"] * group["weight_decay"])
-        weight.add_(orthogonalised(blocks, self._products).view_as(weight), alpha=-group["lr"])
+        weight.add_(
+            orthogonalised(blocks, self._products).reshape(weight.shape), alpha=-group["lr"]
+        )
 
 
 def orthogonalised(blocks: Tensor, products: torch.dtype) -> Tensor:
@@ -82,9 +84,10 @@ def orthogonalised(blocks: Tensor, products: torch.dtype) -> Tensor:
     wide = blocks.to(products)
     wide = wide / (wide.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     tall = wide.shape[-2] > wide.shape[-1]
-    wide = wide.mT if tall else wide
+    wide = wide.mT.contiguous() if tall else wide
     for _ in range(NEWTON_SCHULZ_STEPS):
-        gram = wide @ wide.mT
-        wide = a * wide + (b * gram + c * (gram @ gram)) @ wide
+        gram = torch.bmm(wide, wide.mT)
+        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        wide = torch.baddbmm(wide, factor, wide, beta=a)
     turned: Tensor = wide.mT if tall else wide
     return turned.to(blocks.dtype)

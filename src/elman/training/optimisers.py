@@ -11,7 +11,7 @@ from elman.config.settings import TrainingSettings
 from elman.training.muon import Muon
 
 PEAK_RATES: Mapping[str, float] = MappingProxyType(
-    {"sgd": 1.0, "adam": 3e-3, "adamw": 3e-3, "muon": 2e-2}
+    {"sgd": 1.0, "adam": 3e-3, "adamw": 3e-3, "muon": 5e-2}
 )
 """Peak rate of each optimiser where `training.learning_rate` is 0."""
 
@@ -24,7 +24,7 @@ ADAM_EPSILON = 1e-8
 
 MUON_MOMENTUM = 0.95
 
-ADAMW_SHARE = 0.2
+ADAMW_SHARE = 0.08
 """Under muon, the rate of what AdamW learns (embedding, readout, biases) as a share of its own."""
 
 
@@ -48,7 +48,7 @@ def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim
         adamw  the same, and w ← w − rate · decay · w apart from it
                (I. Loshchilov, F. Hutter, arXiv:1711.05101, algorithm 2)
         muon   the matrices of the recurrence by orthogonalised momentum (`elman.training.muon`),
-               all else by adamw at a fifth of the rate
+               all else by adamw at ADAMW_SHARE of the rate
 
     For sgd and adam the decay is added to the gradient. It acts on matrices only: a bias that is
     shrunk shifts what the model predicts and keeps nothing small that grows. One fused pass over

@@ -3,6 +3,7 @@
 import time
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
@@ -24,11 +25,15 @@ BAR_WIDTH = 40
 SAVED_FOR_THE_END = 0.2
 """Share of the demo's time kept for the comparison and the samples after training."""
 
-TITLES = {
-    "language-reference": "a language model of Python's language reference",
-    "unicode-names": "a model that names characters that Unicode does not have",
-}
-PROMPTS = {"language-reference": ("The ", "An object "), "unicode-names": ("",) * 8}
+TITLES = MappingProxyType(
+    {
+        "language-reference": "a language model of Python's language reference",
+        "unicode-names": "a model that names characters that Unicode does not have",
+    }
+)
+PROMPTS = MappingProxyType(
+    {"language-reference": ("The ", "An object "), "unicode-names": ("",) * 8}
+)
 
 
 def run_demo(*, out: Path | None, corpus: str, budget: str, seed: int, started: float) -> int:

@@ -2,7 +2,7 @@
 
 import secrets
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,27 +17,35 @@ if TYPE_CHECKING:
     from elman.recipes.trained import TrainedModel
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ChoosingOptions:
+    """How each token is chosen."""
+
+    temperature: Annotated[
+        float, Parameter(help="0 takes the likeliest token; 1 is the model itself.")
+    ] = 1.0
+    top_k: Annotated[int, Parameter(help="Draw among the k likeliest tokens only; 0: off.")] = 0
+    top_p: Annotated[
+        float, Parameter(help="Draw among the likeliest tokens that hold this share; 1: off.")
+    ] = 1.0
+    min_p: Annotated[
+        float, Parameter(help="Drop tokens less likely than this share of the likeliest; 0: off.")
+    ] = 0.0
+    seed: Annotated[
+        int | None, Parameter(help="Seed of the draws: the same seed, the same text.")
+    ] = None
+
+
 def generate(
     run: Run,
     *,
     prompt: Annotated[str, Parameter(help="Text to continue; - reads standard input.")] = "",
     max_tokens: Annotated[int, Parameter(help="Most tokens to write.")] = 200,
     num_samples: Annotated[int, Parameter(help="How many continuations to draw.")] = 1,
-    temperature: Annotated[
-        float, Parameter(help="0 takes the likeliest token; 1 is the model itself.")
-    ] = 1.0,
-    top_k: Annotated[int, Parameter(help="Draw among the k likeliest tokens only; 0: off.")] = 0,
-    top_p: Annotated[
-        float, Parameter(help="Draw among the likeliest tokens that hold this share; 1: off.")
-    ] = 1.0,
-    min_p: Annotated[
-        float, Parameter(help="Drop tokens less likely than this share of the likeliest; 0: off.")
-    ] = 0.0,
+    choosing: ChoosingOptions | None = None,
     stop: Annotated[
         list[str] | None, Parameter(help="End before this text; may be repeated.", negative="")
-    ] = None,
-    seed: Annotated[
-        int | None, Parameter(help="Seed of the draws; the same seed gives the same text.")
     ] = None,
     unknown: Annotated[
         Literal["refuse", "replace", "skip"] | None,
@@ -57,27 +65,50 @@ def generate(
     """
     from elman.decoding.filters import SamplingSettings
     from elman.recipes.generating import WriteRequest
-    from elman.recipes.trained import open_trained
 
-    if num_samples < 1:
-        raise SettingError("--num-samples must be an int >= 1", got=str(num_samples))
-    if state is not None and num_samples > 1:
-        raise SettingError(
-            "--state keeps one text", got=f"--num-samples {num_samples}", allowed="1"
-        )
-    first_seed = secrets.randbits(32) if seed is None else seed
+    _check_samples(num_samples, state)
+    how = choosing or ChoosingOptions()
+    seed = secrets.randbits(32) if how.seed is None else how.seed
     request = WriteRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         max_tokens=max_tokens,
-        sampling=SamplingSettings(temperature, top_k, top_p, min_p, first_seed),
+        sampling=SamplingSettings(how.temperature, how.top_k, how.top_p, how.min_p, seed),
         stop=tuple(stop or ()),
         unknown=unknown,
     )
-    trained = open_trained(run)
-    for number in range(num_samples):
-        sampling = replace(request.sampling, seed=first_seed + number)
-        _write_one(trained, replace(request, sampling=sampling), state, seed=seed, as_json=json)
+    _write_all(run, request, num_samples, state, reseed=how.seed is not None, as_json=json)
     return 0
+
+
+def _check_samples(num_samples: int, state: Path | None) -> None:
+    if num_samples < 1:
+        raise SettingError("--num-samples must be an int >= 1", got=str(num_samples))
+    if state is not None and num_samples > 1:
+        raise SettingError("--state keeps one text", got=f"--num-samples {num_samples}")
+
+
+def _write_all(
+    run: Path,
+    request: "WriteRequest",
+    num_samples: int,
+    state: Path | None,
+    *,
+    reseed: bool,
+    as_json: bool,
+) -> None:
+    """Write `num_samples` texts, each from a seed of its own."""
+    from elman.recipes.trained import open_trained
+
+    trained = open_trained(run)
+    rows = []
+    for number in range(num_samples):
+        sampling = replace(request.sampling, seed=request.sampling.seed + number)
+        row = _write_one(
+            trained, replace(request, sampling=sampling), state, reseed=reseed, quiet=as_json
+        )
+        rows.append(row)
+    if as_json:
+        print_json(rows[0] if num_samples == 1 else {"samples": rows})
 
 
 def _write_one(
@@ -85,33 +116,31 @@ def _write_one(
     request: "WriteRequest",
     state: Path | None,
     *,
-    seed: int | None,
-    as_json: bool,
-) -> None:
-    """Write one text, piece by piece, and keep its state where asked."""
+    reseed: bool,
+    quiet: bool,
+) -> dict[str, object]:
+    """Write one text, piece by piece, and keep its state where asked; return it with its facts."""
     from elman.recipes.generating import Writer
 
     writer = Writer(trained, request)
+    seed = request.sampling.seed
     if state is not None and state.exists():
-        writer.resume(state, sampling=request.sampling, seed=seed)
+        writer.resume(state, sampling=request.sampling, seed=seed if reseed else None)
     writer.begin()
     written = ""
     for piece in writer.pieces():
         written += piece
-        if not as_json:
+        if not quiet:
             sys.stdout.write(piece)
             sys.stdout.flush()
     if state is not None:
         writer.save(state)
-    if as_json:
-        print_json(
-            {
-                "prompt": request.prompt,
-                "text": written,
-                "num_tokens": writer.num_tokens,
-                "seed": request.sampling.seed,
-                "ended_by": writer.ended_by,
-            }
-        )
-    else:
+    if not quiet:
         print()
+    return {
+        "prompt": request.prompt,
+        "text": written,
+        "num_tokens": writer.num_tokens,
+        "seed": seed,
+        "ended_by": writer.ended_by,
+    }

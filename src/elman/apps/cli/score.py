@@ -1,7 +1,7 @@
 """`elman score`: the exact loss of a trained model on a text."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -9,6 +9,9 @@ from rich.console import Console
 from elman.apps.cli.options import Json, Run
 from elman.apps.cli.output import print_json, say, score_table
 from elman.errors import SettingError
+
+if TYPE_CHECKING:
+    from elman.recipes.scoring import ScoreRequest
 
 
 def score(
@@ -20,9 +23,7 @@ def score(
     *,
     per_token: Annotated[
         Path | None,
-        Parameter(
-            help="Write each token's surprisal in bits, with character offsets, to this TSV."
-        ),
+        Parameter(help="Write each token's surprisal in bits, with offsets, to this TSV."),
     ] = None,
     minimal_pairs: Annotated[
         Path | None,
@@ -38,9 +39,7 @@ def score(
         Parameter(help="Symbols that the model never saw. [default: as the run says]"),
     ] = None,
     batch_size: Annotated[int, Parameter(help="Lines scored at once. Changes no number.")] = 64,
-    window: Annotated[
-        int, Parameter(help="Tokens of a stream scored at once. Changes no number.")
-    ] = 1024,
+    window: Annotated[int, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
     json: Json = False,
 ) -> int:
     """Score a text exactly: every token is predicted once, from all the text before it.
@@ -48,8 +47,7 @@ def score(
     Losses are sums and counts; batch size and window change no number. Memory does not grow with
     the file.
     """
-    from elman.recipes.scoring import ScoreRequest, score_files
-    from elman.recipes.trained import open_trained
+    from elman.recipes.scoring import ScoreRequest
 
     if bool(files) == (minimal_pairs is not None):
         raise SettingError(
@@ -57,34 +55,39 @@ def score(
             got="both files and --minimal-pairs" if files else "no file",
             allowed="files to score, or --minimal-pairs FILE",
         )
-    trained = open_trained(run)
+    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
     if minimal_pairs is not None:
-        from elman.recipes.minimal_pairs import judge_pairs
-
-        judged = judge_pairs(
-            trained,
-            minimal_pairs,
-            encoding=encoding or trained.settings.text.encoding,
-            policy=unknown,
-        )
-        if json:
-            print_json(judged.to_json())
-        else:
-            print(judged.summary())
-        return 0
-    request = ScoreRequest(
-        names=tuple(files or ()),
-        encoding=encoding,
-        unknown=unknown,
-        per_token=per_token,
-        batch_size=batch_size,
-        window=window,
-    )
-    score = score_files(trained, request).to_json()
-    if json:
-        print_json(score)
+        _judge(run, minimal_pairs, request, as_json=json)
     else:
-        Console(highlight=False).print(score_table({", ".join(files or ()): score}))
-    if score["warning"]:
-        say(f"warning: {score['warning']}")
+        _score(run, request, as_json=json)
     return 0
+
+
+def _score(run: Path, request: "ScoreRequest", *, as_json: bool) -> None:
+    from elman.recipes.scoring import score_files
+    from elman.recipes.trained import open_trained
+
+    figures = score_files(open_trained(run), request).to_json()
+    if as_json:
+        print_json(figures)
+    else:
+        Console(highlight=False).print(score_table({", ".join(request.names): figures}))
+    if figures["warning"]:
+        say(f"warning: {figures['warning']}")
+
+
+def _judge(run: Path, pairs: Path, request: "ScoreRequest", *, as_json: bool) -> None:
+    from elman.recipes.minimal_pairs import judge_pairs
+    from elman.recipes.trained import open_trained
+
+    trained = open_trained(run)
+    judged = judge_pairs(
+        trained,
+        pairs,
+        encoding=request.encoding or trained.settings.text.encoding,
+        policy=request.unknown,
+    )
+    if as_json:
+        print_json(judged.to_json())
+    else:
+        print(judged.summary())

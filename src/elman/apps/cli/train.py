@@ -1,6 +1,7 @@
 """`elman train`: learn a model from text that is yours."""
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,38 +11,48 @@ from elman.apps.cli.options import Json, duration_seconds
 
 train = App(name="train", help="Train a model on your own text.")
 
+Names = list[str] | None
 
-@train.command
-def lm(
-    *,
-    out: Annotated[Path, Parameter(help="Folder of the run, made by this command.")],
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class FileOptions:
+    """Which files are learnt from, and which are held out."""
+
     data: Annotated[
-        list[str] | None,
+        Names,
         Parameter(
-            help="Files or folders to learn from; - is standard input, builtin:NAME a built-in one.",
+            help="Files or folders to learn from; - is standard input, builtin:NAME one of ours.",
             consume_multiple=True,
             negative="",
         ),
-    ] = None,
+    ] = None
     valid: Annotated[
-        list[str] | None,
+        Names,
         Parameter(
             help="Files to choose by. Without them a part of --data is split off.",
             consume_multiple=True,
             negative="",
         ),
-    ] = None,
+    ] = None
     test: Annotated[
-        list[str] | None,
+        Names,
         Parameter(
             help="Files for the final figure only. Without them a part of --data is split off.",
             consume_multiple=True,
             negative="",
         ),
-    ] = None,
+    ] = None
+
+
+@train.command
+def lm(
+    *,
+    out: Annotated[Path, Parameter(help="Folder of the run, made by this command.")],
+    files: FileOptions | None = None,
     budget: Annotated[
         str,
-        Parameter(help="Time to take, such as 90s or 2m: fits size and length of the run to it."),
+        Parameter(help="Time to take, such as 90s or 2m: fits the run to it.", show_default=False),
     ] = "",
     level: Annotated[
         Literal["char", "byte", "word", "bpe"] | None, Parameter(help="What one token is.")
@@ -51,35 +62,37 @@ def lm(
         Parameter(help="line: every line stands alone; stream: one long text."),
     ] = None,
     seed: Annotated[int | None, Parameter(help="Seed of every random draw.")] = None,
+    encoding: Annotated[str | None, Parameter(help="Encoding of the files.")] = None,
     config: Annotated[Path | None, Parameter(help="TOML file of settings.")] = None,
     set_: Annotated[
-        list[str] | None,
-        Parameter(
-            name="--set", help="One setting, as section.key=value; may be repeated.", negative=""
-        ),
+        Names,
+        Parameter(name="--set", help="A setting, as section.key=value; repeatable.", negative=""),
     ] = None,
     resume: Annotated[
-        bool,
-        Parameter(negative="", help="Go on with the interrupted run in --out, to the same bits."),
+        bool, Parameter(negative="", help="Go on with the interrupted run in --out.")
     ] = False,
     json: Json = False,
 ) -> int:
     """Train a language model: next-token prediction on a text file.
 
-    Progress goes to standard error. Ctrl-C saves and stops with status 130; --resume goes on.
+    Progress goes to standard error. Ctrl-C saves and stops with status 130; --resume goes on, to
+    the same bits. docs/settings.md lists every setting.
     """
     started = time.monotonic()
     from elman.apps.cli.training_run import Invocation, run_training
 
-    overrides = list(set_ or ())
-    for key, value in (("text.level", level), ("text.unit", unit), ("training.seed", seed)):
-        if value is not None:
-            overrides.append(f"{key}={value}")
+    named = {"text.level": level, "text.unit": unit, "training.seed": seed}
+    named["text.encoding"] = encoding
+    given = files or FileOptions()
     invocation = Invocation(
         out=out,
-        files={"train": tuple(data or ()), "valid": tuple(valid or ()), "test": tuple(test or ())},
+        files={
+            "train": tuple(given.data or ()),
+            "valid": tuple(given.valid or ()),
+            "test": tuple(given.test or ()),
+        },
         config=config,
-        overrides=tuple(overrides),
+        overrides=(*(set_ or ()), *(f"{k}={v}" for k, v in named.items() if v is not None)),
         budget_seconds=duration_seconds(budget) if budget else None,
         started=started,
     )

@@ -3,6 +3,7 @@
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from elman.apps.cli.interrupts import polite_interrupts
 from elman.apps.cli.options import duration_text
@@ -22,7 +23,7 @@ from elman.text.reading import read_text
 from elman.training.events import TrainingEvent, UpdateEvent, ValidationEvent
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
-TITLES = {"valid": "held out, for choosing", "test": "held out, never used"}
+TITLES = MappingProxyType({"valid": "held out, for choosing", "test": "held out, never used"})
 
 
 @dataclass(frozen=True)
