@@ -82,12 +82,14 @@ def test_dropout_acts_when_asked_even_on_one_layer_and_without_any_warning(
     assert torch.equal(first, same)
     assert torch.equal(calm, calm_again)
     assert not torch.equal(first, calm)
-    places = ["embedding", "layer 1", "layer 2"][: num_layers + 1]
-    assert model.describe()["dropout"] == f"0.5 ({kind}) on the output of {', '.join(places)}"
+    places = ["0.5 on layer 1", "0.5 on layer 2"][:num_layers]
+    assert model.describe()["dropout"] == f"{kind}: {', '.join(places)}"
 
 
 def test_each_place_of_dropout_really_drops() -> None:
-    model = make_model(replace(SMALL, num_layers=1, dropout=0.5))
+    settings = replace(SMALL, num_layers=1, dropout=0.5, embedding_dropout=0.25)
+    model = make_model(settings)
+    assert model.describe()["dropout"] == "ordinary: 0.25 on embedding, 0.5 on layer 1"
     generator = torch.Generator().manual_seed(4)
     states_BTH = model(some_ids(4, 6), plan=KernelPlan(), generator=generator).states_BTH
     zeros = (states_BTH == 0).float().mean().item()

@@ -10,7 +10,7 @@ from elman.errors import RunError
 
 # Settings that no longer matter once weights are there: they change how a model is first filled,
 # or how it is trained, but not what it computes.
-_FREE_TO_CHANGE = ("dropout", "dropout_kind", "forget_bias")
+_FREE_TO_CHANGE = ("dropout", "embedding_dropout", "dropout_kind", "forget_bias")
 _SHOWN_OF_DIGEST = 12
 
 

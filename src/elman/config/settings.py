@@ -126,7 +126,10 @@ class ModelSettings:
         ),
     ] = False
     dropout: Annotated[
-        Share, Field(description="Dropout on what each layer, the embedding included, hands on.")
+        Share, Field(description="Dropout on the output of every recurrent layer.")
+    ] = 0.0
+    embedding_dropout: Annotated[
+        Share, Field(description="Dropout on the output of the embedding.")
     ] = 0.0
     dropout_kind: Annotated[
         Literal["ordinary", "locked"],

@@ -33,9 +33,9 @@ class RecurrentLanguageModel(nn.Module):
 
         x_t = drop(embedding(ids_t));  h_t, state = stack(x_t, state);  y_t = readout(drop(h_t))
 
-    Dropout acts in three places, on what the embedding, each layer but the last, and the last layer
-    hand on, so that a model of one layer is regularised too; it acts if and only if a generator is
-    passed. y_t are the logits of token t + 1. With `tie_weights` the readout's matrix is the
+    `dropout` acts on what every layer hands on, the last one too, so that a model of one layer is
+    regularised as well; `embedding_dropout` on what the embedding hands on. Both act if and only if
+    a generator is passed. y_t are the logits of token t + 1. With `tie_weights` the readout's matrix is the
     embedding's very tensor, with a projection from H to E when the sizes differ. All parameters are
     drawn from `generator`.
     """
@@ -70,7 +70,7 @@ class RecurrentLanguageModel(nn.Module):
         `states_BTH` are the readout's inputs, dropped already when a generator is passed.
         """
         p, kind = self.settings.dropout, self.settings.dropout_kind
-        x_BTE = drop(self.embedding(ids_BT), p, generator, kind=kind)
+        x_BTE = drop(self.embedding(ids_BT), self.settings.embedding_dropout, generator, kind=kind)
         states_BTH, state = self.stack(x_BTE, state, lengths_B, plan=plan, generator=generator)
         return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
 
@@ -100,7 +100,9 @@ class RecurrentLanguageModel(nn.Module):
     def describe(self) -> dict[str, str]:
         """Return what the settings mean here: cell, sizes, where dropout acts, tying."""
         s = self.settings
-        places = ["embedding", *(f"layer {n}" for n in range(1, s.num_layers + 1))]
+        places = {f"layer {n}": s.dropout for n in range(1, s.num_layers + 1)}
+        rates = {"embedding": s.embedding_dropout, **places}
+        dropped = ", ".join(f"{rate:g} on {place}" for place, rate in rates.items() if rate)
         if s.tie_weights:
             how = "" if s.embedding_size == s.hidden_size else " through a projection"
             tying = f"readout uses the embedding{how}"
@@ -110,8 +112,6 @@ class RecurrentLanguageModel(nn.Module):
             "cell": self.stack.cell(0).key,
             "layers": f"{s.num_layers} of {s.hidden_size} units, embeddings of {s.embedding_size}",
             "parameters": str(self.parameter_count()),
-            "dropout": f"{s.dropout} ({s.dropout_kind}) on the output of {', '.join(places)}"
-            if s.dropout
-            else "none",
+            "dropout": f"{s.dropout_kind}: {dropped}" if dropped else "none",
             "tied weights": tying,
         }

@@ -1,0 +1,132 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+Elman = Callable[..., "CompletedProcess[str]"]
+
+
+def write(elman: Elman, run: Path, *options: str | Path) -> str:
+    done = elman("generate", run, *options)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+def test_the_same_seed_writes_the_same_text_in_every_process(
+    elman: Elman, stream_run: Path
+) -> None:
+    one = write(elman, stream_run, "--prompt", "the ", "--seed", "5")
+    assert one == write(elman, stream_run, "--prompt", "the ", "--seed", "5")
+    assert one != write(elman, stream_run, "--prompt", "the ", "--seed", "6")
+
+
+def test_a_saved_state_goes_on_as_if_it_had_never_stopped(
+    elman: Elman, stream_run: Path, tmp_path: Path
+) -> None:
+    whole = write(elman, stream_run, "--prompt", "the c", "--seed", "9", "--max-tokens", "60")
+    state = tmp_path / "state"
+    cut = ""
+    for number, length in enumerate((7, 33, 20)):
+        first = ("--prompt", "the c", "--seed", "9") if number == 0 else ()
+        piece = write(elman, stream_run, *first, "--max-tokens", str(length), "--state", state)
+        cut += piece.removesuffix("\n")
+    assert cut == whole.removesuffix("\n")
+
+
+def test_a_state_of_other_weights_is_refused(
+    elman: Elman, stream_run: Path, line_run: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    write(elman, stream_run, "--max-tokens", "5", "--state", state)
+    done = elman("generate", line_run, "--state", state)
+    assert done.returncode == 2
+    assert "other weights" in done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--prompt", "")])
+def test_no_prompt_and_an_empty_one_both_work(  # case D04
+    elman: Elman, stream_run: Path, line_run: Path, options: tuple[str, ...]
+) -> None:
+    for run in (stream_run, line_run):
+        assert write(elman, run, *options, "--seed", "1", "--max-tokens", "20").strip()
+
+
+def test_symbols_of_a_prompt_that_were_never_seen_are_named_by_code_point(  # case D04
+    elman: Elman, tmp_path: Path
+) -> None:
+    text = tmp_path / "abc.txt"
+    text.write_text("abc" * 300, encoding="utf-8")
+    run = tmp_path / "run"
+    small = ("--set=model.hidden_size=8", "--set=training.updates=20")
+    assert elman("train", "lm", "--data", text, "--out", run, *small).returncode == 0
+    done = elman("generate", run, "--prompt", "azé")
+    assert done.returncode == 2
+    assert "z (U+007A)" in done.stderr
+    assert "é (U+00E9)" in done.stderr
+    for policy in ("skip", "replace"):
+        out = write(elman, run, "--prompt", "azé", "--unknown", policy, "--max-tokens", "50")
+        assert set(out) <= set("abc\n")
+    for options in ((), ("--prompt", ""), ("--prompt", "ab")):
+        assert set(write(elman, run, *options)) <= set("abc\n")
+
+
+@pytest.mark.parametrize("temperature", ["0", "1e-6", "1e-40"])
+def test_cold_and_almost_cold_are_greedy(  # case D01
+    elman: Elman, stream_run: Path, temperature: str
+) -> None:
+    greedy = write(elman, stream_run, "--prompt", "the ", "--temperature", "0", "--seed", "1")
+    cold = write(elman, stream_run, "--prompt", "the ", "--temperature", temperature, "--seed", "2")
+    assert cold == greedy
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--temperature", "-1"),
+        ("--temperature", "nan"),
+        ("--top-k", "-1"),
+        ("--top-k", "2.5"),
+        ("--top-p", "0"),
+        ("--min-p", "2"),
+        ("--max-tokens", "-3"),
+        ("--num-samples", "0"),
+        ("--seed", "-1"),
+        ("--stop", ""),
+        ("--no-such-option", "1"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_one_line_and_status_two(  # cases D01, D02
+    elman: Elman, stream_run: Path, options: tuple[str, ...]
+) -> None:
+    done = elman("generate", stream_run, *options)
+    assert done.returncode == 2, done.stdout
+    assert done.stdout == ""
+    assert done.stderr.startswith("elman: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_top_k_above_the_vocabulary_filters_nothing(  # case D02
+    elman: Elman, stream_run: Path
+) -> None:
+    plain = write(elman, stream_run, "--seed", "3")
+    assert write(elman, stream_run, "--seed", "3", "--top-k", "5000") == plain
+    assert write(elman, stream_run, "--seed", "3", "--top-k", "1") == write(
+        elman, stream_run, "--temperature", "0", "--seed", "8"
+    )
+
+
+def test_samples_differ_and_json_holds_them(elman: Elman, line_run: Path) -> None:
+    done = elman("generate", line_run, "--num-samples", "3", "--seed", "4", "--json")
+    samples = json.loads(done.stdout)["samples"]
+    assert len({sample["text"] for sample in samples}) > 1
+    assert all("\n" not in sample["text"] for sample in samples)
+    alone = json.loads(elman("generate", line_run, "--seed", "5", "--json").stdout)
+    assert alone["text"] == samples[1]["text"]
+
+
+def test_a_stop_text_ends_the_text_and_is_not_shown(elman: Elman, stream_run: Path) -> None:
+    plain = write(elman, stream_run, "--seed", "2", "--max-tokens", "300")
+    stopped = write(elman, stream_run, "--seed", "2", "--max-tokens", "300", "--stop", " t")
+    assert stopped == plain[: plain.index(" t")] + "\n"
