@@ -35,9 +35,9 @@ class RecurrentLanguageModel(nn.Module):
 
     `dropout` acts on what every layer hands on, the last one too, so that a model of one layer is
     regularised as well; `embedding_dropout` on what the embedding hands on. Both act if and only if
-    a generator is passed. y_t are the logits of token t + 1. With `tie_weights` the readout's matrix is the
-    embedding's very tensor, with a projection from H to E when the sizes differ. All parameters are
-    drawn from `generator`.
+    a generator is passed. y_t are the logits of token t + 1. With `tie_weights` the readout's
+    matrix is the embedding's very tensor, with a projection from H to E when the sizes differ. All
+    parameters are drawn from `generator`.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Literal
 from elman.data.corpora import language_reference, unicode_names
 from elman.data.repeats import FirstSeen, drop_repeated_lines, drop_repeated_paragraphs
 from elman.errors import DataError
-from elman.text.reading import TextReport, iter_lines, open_sources
+from elman.text.reading import TextReport, iter_lines, joined_chunks, open_sources
 
 BUILT_IN_PREFIX = "builtin:"
 BUILT_IN_CORPORA = ("language-reference", "unicode-names")
@@ -28,8 +28,11 @@ class Corpus:
     repeats: Literal["keep", "drop"]
 
     def chunks(self, reports: list[TextReport] | None = None) -> Iterator[str]:
-        """Yield the text in order; `reports` receives what was seen of each file, once read."""
-        pieces = (chunk for source in self._sources(reports) for chunk in source)
+        """Yield the text in order; `reports` receives what was seen of each file, once read.
+
+        A line end is put between two files where the first has none.
+        """
+        pieces = joined_chunks(self._sources(reports))
         if self.repeats == "drop":
             return drop_repeated_paragraphs(pieces, FirstSeen())
         return pieces

@@ -81,8 +81,12 @@ def lm(
     started = time.monotonic()
     from elman.apps.cli.training_run import Invocation, run_training
 
-    named = {"text.level": level, "text.unit": unit, "training.seed": seed}
-    named["text.encoding"] = encoding
+    named: dict[str, object] = {
+        "text.level": level,
+        "text.unit": unit,
+        "text.encoding": encoding,
+        "training.seed": seed,
+    }
     given = files or FileOptions()
     invocation = Invocation(
         out=out,
