@@ -25,7 +25,7 @@ def suggested_settings(early: Settings, num_tokens: int, *, with_budget: bool) -
     words = early.text.level in ("word", "bpe")
     suggestions = []
     if early.text.unit == "line":
-        suggestions += _for_lines(num_tokens)
+        suggestions += _for_lines(early, num_tokens)
     elif words:
         suggestions += _for_words(num_tokens)
     else:
@@ -71,10 +71,27 @@ def _for_words(num_tokens: int) -> list[str]:
     ]
 
 
-def _for_lines(num_tokens: int) -> list[str]:
+def _for_lines(early: Settings, num_tokens: int) -> list[str]:
     size = 512 if num_tokens >= 100_000 else 256 if num_tokens >= 20_000 else 128
-    lines = 128 if num_tokens >= 100_000 else 32
-    return [f"model.hidden_size={size}", "model.dropout=0.2", f"training.batch_size={lines}"]
+    suggestions = [
+        f"model.hidden_size={size}",
+        "model.dropout=0.3",
+        "model.dropout_kind=locked",
+        f"training.batch_size={128 if num_tokens >= 100_000 else 32}",
+    ]
+    defaults = Settings().training
+    if (early.training.optimizer, early.training.schedule) == (
+        defaults.optimizer,
+        defaults.schedule,
+    ):
+        # Few short lines are soon known by heart: a high rate to the end and the average of the
+        # weights generalise better than annealing, and AdamW better than Muon.
+        suggestions += [
+            "training.optimizer=adamw",
+            "training.final_rate=0.5",
+            "training.average_decay=0.998",
+        ]
+    return suggestions
 
 
 def _epochs(num_tokens: int) -> int:
