@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint docs bench clean
+.PHONY: help setup demo test test-all lint docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -24,10 +24,10 @@ demo: $(READY) ## Train, compare and sample a small language model in under two 
 	@$(BIN)/elman demo
 
 test: lint ## Run linters, the type checker and the test suite.
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-all: lint ## The same with the slow tests.
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: $(READY) ## Run ruff and mypy.
 	$(BIN)/ruff check .
@@ -35,10 +35,7 @@ lint: $(READY) ## Run ruff and mypy.
 	$(BIN)/mypy
 
 docs: $(READY) ## Regenerate docs/settings.md from the code.
-	$(BIN)/python -m elman.apps.cli.reference > docs/settings.md
-
-bench: $(READY) ## Measure what benchmarks/RESULTS.md reports.
-	@$(BIN)/python benchmarks/run.py --help
+	$(BIN)/python -m elman.config.reference > docs/settings.md
 
 clean: ## Remove .venv and caches; runs stay.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
