@@ -25,6 +25,6 @@ def test_every_setting_has_a_meaning_a_range_and_a_row() -> None:
 
 def test_a_row_tells_range_and_default() -> None:
     assert (
-        "| `model.hidden_size` | an integer >= 1 | `512` | Units in each layer (H). |"
+        "| `model.hidden_size` | an integer >= 1 | `384` | Units in each layer (H). |"
         in settings_reference()
     )

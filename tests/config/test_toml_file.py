@@ -176,7 +176,7 @@ def test_a_later_override_wins_and_the_rest_stays() -> None:
     before = replace(Settings(), model=ModelSettings(num_layers=3))
     after = apply_overrides(before, ["model.hidden_size=1", "model.hidden_size=2"])
     assert after == replace(before, model=ModelSettings(num_layers=3, hidden_size=2))
-    assert before.model.hidden_size == 512
+    assert before.model.hidden_size == 384
     assert apply_overrides(before, []) == before
 
 

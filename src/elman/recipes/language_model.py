@@ -28,6 +28,9 @@ from elman.training.fitting import FitReport, fit
 from elman.training.loop import Trainer, planned_updates
 from elman.training.trainer_state import TrainerState
 
+FEWEST_UPDATES = 100
+"""A budget that fits fewer updates is worth a word."""
+
 CACHE = "cache"
 """Folder of a run's token arrays while it trains; removed once it has finished."""
 
@@ -264,6 +267,12 @@ def _fit_budget(
         seconds_left=seconds_left,
         validate=validation_source(settings, prepared, trainer),
     )
+    if measured.updates < FEWEST_UPDATES:
+        notice = (
+            f"only {measured.updates} updates fit into the budget, too few to learn much: "
+            "give more time, or a smaller model.hidden_size"
+        )
+        return _with_updates(settings, measured.updates), (notice,)
     most = MOST_EPOCHS * trainer.updates_per_epoch
     if measured.updates <= most:
         return _with_updates(settings, measured.updates), ()

@@ -219,7 +219,7 @@ def refuse_unknown(unknown: Iterable[str]) -> NoReturn:
         got=listed,
         allowed="symbols of the training text",
         hint="or leave them out (skip) or count them as [ UNK ] (replace): text.unknown for "
-        "data, text.prompt_unknown for prompts",
+        "data, --unknown or text.prompt_unknown for prompts",
     )
 
 

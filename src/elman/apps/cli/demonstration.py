@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elman.apps.cli.options import duration_seconds, duration_text
-from elman.apps.cli.output import say
+from elman.apps.cli.output import program, say
 from elman.apps.cli.training_run import EXIT_INTERRUPTED, describe, train_with_progress
 from elman.decoding.filters import SamplingSettings
 from elman.recipes.baselines import count_score
@@ -58,7 +58,7 @@ def run_demo(*, out: Path | None, corpus: str, budget: str, seed: int, started: 
     scores = _count_scores(run)
     report = train_with_progress(run)
     if report.fit.reason == "interrupted":
-        say(f"interrupted; go on with: elman train lm --out {path} --resume")
+        say(f"interrupted; go on with: {program()} train lm --out {path} --resume")
         return EXIT_INTERRUPTED
     _compare(console, run, scores, report)
     _samples(console, path, PROMPTS[corpus])
@@ -126,5 +126,5 @@ def _next_steps(console: Console, path: Path, elapsed_seconds: float) -> None:
         "elman generate runs/mine --num-samples 3",
         "elman score runs/mine OTHER-FILE --per-token surprisal.tsv",
     ):
-        console.print(f"  {command}")
+        console.print(f"  {command.replace('elman', program(), 1)}")
     console.print()

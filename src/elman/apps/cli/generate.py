@@ -40,12 +40,22 @@ class ChoosingOptions:
 def generate(
     run: Run,
     *,
-    prompt: Annotated[str, Parameter(help="Text to continue; - reads standard input.")] = "",
+    prompt: Annotated[
+        str,
+        Parameter(
+            help="Text to continue, which is not printed again; - reads standard input.",
+            allow_leading_hyphen=True,
+            show_default=False,
+        ),
+    ] = "",
     max_tokens: Annotated[int, Parameter(help="Most tokens to write.")] = 200,
     num_samples: Annotated[int, Parameter(help="How many continuations to draw.")] = 1,
     choosing: ChoosingOptions | None = None,
     stop: Annotated[
-        list[str] | None, Parameter(help="End before this text; may be repeated.", negative="")
+        list[str] | None,
+        Parameter(
+            help="End before this text; may be repeated.", negative="", allow_leading_hyphen=True
+        ),
     ] = None,
     unknown: Annotated[
         Literal["refuse", "replace", "skip"] | None,
@@ -55,7 +65,9 @@ def generate(
     ] = None,
     state: Annotated[
         Path | None,
-        Parameter(help="File of the state: read if it is there, written after the last token."),
+        Parameter(
+            help="File of the state: gone on from if it is there, written after the last token."
+        ),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -102,6 +114,8 @@ def _write_all(
     trained = open_trained(run)
     rows = []
     for number in range(num_samples):
+        if num_samples > 1 and trained.settings.text.unit == "stream" and not as_json:
+            print(f"--- {number + 1} ---", flush=True)
         sampling = replace(request.sampling, seed=request.sampling.seed + number)
         row = _write_one(
             trained, replace(request, sampling=sampling), state, reseed=reseed, quiet=as_json

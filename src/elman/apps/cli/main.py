@@ -30,8 +30,8 @@ def build_app() -> App:
         name="elman",
         version=__version__,
         version_flags=["--version"],
-        help="Train, score and run recurrent models on your own text, on your own machine.",
-        help_epilogue="Begin with: elman demo",
+        help="Train, score and run recurrent models on your own text, on your own machine. "
+        "Begin with: elman demo",
         suppress_keyboard_interrupt=False,
         console=Console(highlight=False),
         error_console=Console(stderr=True, highlight=False),
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
             result_action="return_value",
         )
     except CycloptsError as error:
-        complain(one_line(str(error).strip()) + "; see elman --help")
+        complain(one_line(str(error).strip().rstrip(".")) + f"; see {_help_for(error)}")
         status = EXIT_MISTAKE
     except ElmanError as error:
         complain(str(error))
@@ -65,6 +65,11 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _help_for(error: CycloptsError) -> str:
+    """Return the command that shows the help of the verb that was meant."""
+    return " ".join(["elman", *(error.command_chain or ()), "--help"])
 
 
 def complain(message: str) -> None:

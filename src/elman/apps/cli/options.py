@@ -15,7 +15,8 @@ Json = Annotated[
 Encoding = Annotated[str, Parameter(help="Encoding of the files, read strictly.")]
 
 _UNITS = (("h", 3600.0), ("m", 60.0), ("s", 1.0))
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+_NUMBER = r"(\d+(?:\.\d+)?)\s*"
+_DURATION = re.compile(rf"(?:{_NUMBER}h)?\s*(?:{_NUMBER}m(?:in)?)?\s*(?:{_NUMBER}(?:s(?:ec)?)?)?")
 
 
 def duration_seconds(text: str) -> float:
@@ -30,7 +31,7 @@ def duration_seconds(text: str) -> float:
             seconds += factor * float(number or 0)
     if seconds <= 0:
         raise SettingError(
-            "--budget must be a duration",
+            "--budget must be a duration above 0",
             got=repr(text),
             allowed="a number with h, m or s, such as 90s, 2m or 1h30m",
         )

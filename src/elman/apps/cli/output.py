@@ -2,8 +2,10 @@
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -12,6 +14,16 @@ from rich.table import Table
 def say(message: str) -> None:
     """Tell a person something on standard error."""
     print(message, file=sys.stderr, flush=True)
+
+
+def program() -> str:
+    """Return the command as a person can type it again: its name, or its path off the PATH."""
+    started_as = Path(sys.argv[0])
+    if started_as.name != "elman":
+        return "python -m elman"
+    found = shutil.which("elman")
+    on_path = found is not None and Path(found).resolve() == started_as.resolve()
+    return "elman" if on_path else sys.argv[0]
 
 
 def error_console() -> Console:
@@ -31,6 +43,8 @@ def score_table(scores: Mapping[str, Mapping[str, object]]) -> Table:
     for name in scores:
         table.add_column(name, justify="right")
     for label, key, digits in _FIGURES:
+        if "unknown" in key and not any(score.get("num_unknown") for score in scores.values()):
+            continue
         table.add_row(label, *(_figure(score, key, digits) for score in scores.values()))
     return table
 

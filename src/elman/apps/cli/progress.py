@@ -50,7 +50,7 @@ class TrainingProgress:
     def updated(self, update: int, num_tokens: int, loss_nats: float) -> None:
         """Tell of one update: its number, its tokens and the smoothed loss in nats per token."""
         self._tokens += num_tokens
-        figures = f"{self._speed():>7,.0f} tokens/s  loss {loss_nats:.3f}{self._bits}"
+        figures = f"{self._speed():>7,.0f} tokens/s  loss {loss_nats:.3f} nats{self._bits}"
         if self._bar is not None:
             self._bar.update(self._task, completed=update, figures=figures)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:

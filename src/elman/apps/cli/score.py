@@ -18,7 +18,11 @@ def score(
     run: Run,
     files: Annotated[
         list[str] | None,
-        Parameter(help="Files or folders to score, in order; - reads standard input.", negative=""),
+        Parameter(
+            help="Files or folders to score, in order; - reads standard input.",
+            negative="",
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     *,
     per_token: Annotated[

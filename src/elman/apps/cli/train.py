@@ -25,6 +25,7 @@ class FileOptions:
             help="Files or folders to learn from; - is standard input, builtin:NAME one of ours.",
             consume_multiple=True,
             negative="",
+            allow_leading_hyphen=True,
         ),
     ] = None
     valid: Annotated[
@@ -33,6 +34,7 @@ class FileOptions:
             help="Files to choose by. Without them a part of --data is split off.",
             consume_multiple=True,
             negative="",
+            allow_leading_hyphen=True,
         ),
     ] = None
     test: Annotated[
@@ -41,6 +43,7 @@ class FileOptions:
             help="Files for the final figure only. Without them a part of --data is split off.",
             consume_multiple=True,
             negative="",
+            allow_leading_hyphen=True,
         ),
     ] = None
 

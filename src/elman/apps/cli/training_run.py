@@ -1,13 +1,14 @@
 """A training run as a person sees it: what was read, progress, how it ended, what to do next."""
 
 import signal
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from elman.apps.cli.interrupts import polite_interrupts
 from elman.apps.cli.options import duration_text
-from elman.apps.cli.output import error_console, print_json, say, score_table
+from elman.apps.cli.output import error_console, print_json, program, say, score_table
 from elman.apps.cli.progress import TrainingProgress
 from elman.errors import DataError, SettingError
 from elman.evaluation.units import nats_to_bits
@@ -70,17 +71,24 @@ def run_training(invocation: Invocation, *, resume: bool, as_json: bool) -> int:
             raise DataError("there is nothing to learn from", hint="name a text with --data FILE")
         run = start_run(invocation.request())
     describe(run)
-    report = train_with_progress(run)
+    try:
+        report = train_with_progress(run)
+    except KeyboardInterrupt:
+        say(
+            "interrupted; the training is complete and saved. "
+            f"Score it with: {program()} train lm --out {invocation.out} --resume"
+        )
+        return EXIT_INTERRUPTED
     if report.fit.reason == "interrupted":
         say(
             f"interrupted; saved after update {report.fit.updates:,}. "
-            f"Go on with: elman train lm --out {report.path} --resume"
+            f"Go on with: {program()} train lm --out {report.path} --resume"
         )
         return EXIT_INTERRUPTED
     if as_json:
         print_json(report.to_json())
     tell_result(report)
-    say(f"next: elman generate {report.path}   elman score {report.path} FILE")
+    say(f"next: {program()} generate {report.path}")
     return 0
 
 
@@ -92,15 +100,15 @@ def describe(run: LanguageModelRun) -> None:
         f"{part.num_tokens:,} {name}" for name, part in prepared.parts.items() if name != "train"
     )
     say(
-        f"text: {train.characters:,} characters, {train.num_tokens:,} {settings.text.level} tokens "
-        f"to learn from; held out: {held or 'none'}; "
-        f"vocabulary {len(prepared.tokenizer.vocabulary):,}"
+        f"text:  {train.characters:,} characters, {train.num_tokens:,} {settings.text.level} tokens"
     )
+    say(f"       held out: {held or 'none'}; vocabulary: {len(prepared.tokenizer.vocabulary):,}")
     facts = run.trainer.model.describe()
+    threads = settings.training.threads
+    say(f"model: {facts['cell']}, {facts['layers']}, {int(facts['parameters']):,} parameters")
     say(
-        f"model: {facts['cell']}, {facts['layers']}, {int(facts['parameters']):,} parameters; "
-        f"{run.trainer.total_updates:,} updates on {settings.training.threads} threads, "
-        f"{settings.training.precision}"
+        f"       {run.trainer.total_updates:,} update{_s(run.trainer.total_updates)}, "
+        f"{threads} thread{_s(threads)}, {settings.training.precision}"
     )
     for notice in (*prepared.notices, *run.notices):
         say(f"note: {notice}")
@@ -118,13 +126,14 @@ def train_with_progress(run: LanguageModelRun) -> TrainReport:
             bits = nats_to_bits(event.loss_nats) / max(valid.characters, 1)
             progress.validated(event.update, bits, best=event.best)
 
-    with (
-        polite_interrupts(lambda: say("stopping after this update …")) as asked,
-        progress.shown(),
-    ):
-        return train_run(
-            run, on_event=observe, should_stop=asked, before_scoring=progress.training_done
-        )
+    with ExitStack() as polite, progress.shown():
+        asked = polite.enter_context(polite_interrupts(lambda: say("stopping after this update …")))
+
+        def before_scoring() -> None:
+            progress.training_done()
+            polite.close()  # all is saved: from here on Ctrl-C stops at once
+
+        return train_run(run, on_event=observe, should_stop=asked, before_scoring=before_scoring)
 
 
 def tell_result(report: TrainReport) -> None:
@@ -132,7 +141,7 @@ def tell_result(report: TrainReport) -> None:
     fit = report.fit
     ended = {"finished": "finished", "stopped_early": "stopped early: no better validation"}
     say(
-        f"{ended[fit.reason]} after {fit.updates:,} updates in "
+        f"{ended[fit.reason]} after {fit.updates:,} update{_s(fit.updates)} in "
         f"{duration_text(fit.elapsed_seconds)}; best after update {fit.best_update or 0:,}"
     )
     if fit.nonfinite_steps:
@@ -151,3 +160,7 @@ def _toml_list(names: tuple[str, ...]) -> str:
     import json
 
     return json.dumps(list(names), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
