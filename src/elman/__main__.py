@@ -1,6 +1,6 @@
 """`python -m elman` is the `elman` command."""
 
-from elman.apps.cli.main import run
+from elman.apps.cli.entry import main
 
 if __name__ == "__main__":
-    run()
+    main()

@@ -130,3 +130,21 @@ def test_a_stop_text_ends_the_text_and_is_not_shown(elman: Elman, stream_run: Pa
     plain = write(elman, stream_run, "--seed", "2", "--max-tokens", "300")
     stopped = write(elman, stream_run, "--seed", "2", "--max-tokens", "300", "--stop", " t")
     assert stopped == plain[: plain.index(" t")] + "\n"
+
+
+def test_a_lone_dash_is_standard_input_for_every_verb(
+    elman: Elman, stream_run: Path, story: Path, tmp_path: Path
+) -> None:
+    text = story.read_text(encoding="utf-8")
+    prompted = elman("generate", stream_run, "--prompt", "-", "--seed", "3", stdin="the ")
+    assert prompted.stdout == write(elman, stream_run, "--prompt", "the ", "--seed", "3")
+    run = tmp_path / "run"
+    small = ("--set=model.hidden_size=8", "--set=training.updates=5")
+    done = elman("train", "lm", "--data", "-", "--out", run, *small, stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert elman("score", run, "-", "--json", stdin=text).returncode == 0
+
+
+def test_a_prompt_may_begin_with_a_hyphen(elman: Elman, stream_run: Path) -> None:
+    done = elman("generate", stream_run, "--prompt", "-x", "--unknown", "skip", "--seed", "1")
+    assert done.returncode == 0, done.stderr

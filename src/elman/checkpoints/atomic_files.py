@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TextIO
 from elman.errors import RunError
 
 LEFTOVER_SUFFIX = ".tmp"
+DEVICES = Path("/dev")
+STANDARD_OUTPUT = DEVICES / "stdout"
 # What file systems answer that cannot flush a folder; the rename itself has happened by then.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
@@ -42,22 +45,32 @@ def write_atomically(path: Path, content: bytes) -> None:
 def writing_atomically(path: Path) -> Iterator[TextIO]:
     """Give a text file to write piece by piece; it takes the name `path` if the block ends well.
 
-    A block that fails leaves the file that was there before, and no other. Something that is no
-    regular file, such as /dev/stdout, is written to directly. Raises `RunError` where the disk is
-    full or refuses.
+    A block that fails leaves the file that was there before, and no other. A link is followed.
+    /dev/stdout is this process's own standard output; another device is written to directly. Raises
+    `RunError` where the disk is full or refuses.
     """
-    direct = path.exists() and not path.is_file()
-    target = path if direct else path.with_name(f"{path.name}.{os.getpid()}{LEFTOVER_SUFFIX}")
+    if path == STANDARD_OUTPUT:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
     try:
+        path = path.resolve()
+        direct = DEVICES in path.parents or (path.exists() and not path.is_file())
+        target = path if direct else path.with_name(f"{path.name}.{os.getpid()}{LEFTOVER_SUFFIX}")
         try:
             with target.open("w", encoding="utf-8", newline="\n") as file:
                 yield file
+                file.flush()
+                if not direct:
+                    os.fsync(file.fileno())
             if not direct:
                 os.replace(target, path)  # noqa: PTH105 — the call that is atomic, by its own name
         except BaseException:
             if not direct:
                 target.unlink(missing_ok=True)
             raise
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise RunError(f"cannot write {path}", got=_reason(error)) from error
 

@@ -248,7 +248,9 @@ class TrainingSettings:
         Literal["auto", "torch", "reference"],
         Field(description="Which implementation runs the recurrence."),
     ] = "auto"
-    threads: Annotated[OrNone, Field(description="CPU threads; 0: as torch decides.")] = 0
+    threads: Annotated[
+        int, Field(ge=0, le=1024, description="CPU threads; 0: as torch decides.")
+    ] = 0
     seed: Annotated[
         int, Field(ge=0, lt=2**63, description="Seed of every random draw of the run.")
     ] = 1

@@ -13,7 +13,7 @@ from elman.text.reading import TextReport, iter_lines, joined_chunks, open_sourc
 
 BUILT_IN_PREFIX = "builtin:"
 BUILT_IN_CORPORA = ("language-reference", "unicode-names")
-STANDARD_INPUT = "-"
+STANDARD_INPUT = ("-", "/dev/stdin")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def open_corpus(
     """
     kept = []
     for name in names:
-        if name == STANDARD_INPUT:
+        if name in STANDARD_INPUT:
             name = str(_spool_standard_input(scratch))
         elif not name.startswith(BUILT_IN_PREFIX):
             open_sources([name], encoding=encoding)

@@ -86,6 +86,7 @@ def start_run(request: TrainRequest) -> LanguageModelRun:
     could not begin is taken away again.
     """
     early = _settings(request, ())
+    _clear_unbegun(request.out)
     folder = RunFolder.create(request.out)
     cache = folder.path / CACHE
     try:
@@ -172,6 +173,13 @@ def train_run(
     return TrainReport(report, scores, folder.path)
 
 
+def _clear_unbegun(out: Path) -> None:
+    """Take away what a start that was killed while it prepared its text has left: ids alone."""
+    cache = out / CACHE
+    if cache.is_dir() and [path.name for path in out.iterdir()] == [CACHE]:
+        shutil.rmtree(cache)
+
+
 def _settings(request: TrainRequest, suggestions: tuple[str, ...]) -> Settings:
     """Return defaults, then suggestions, then the file, then the overrides; checked."""
     settings = apply_overrides(Settings(), suggestions)
@@ -187,7 +195,7 @@ def _lasting_names(data: DataSettings) -> DataSettings:
     def lasting(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(
             name
-            if name == STANDARD_INPUT or name.startswith(BUILT_IN_PREFIX)
+            if name in STANDARD_INPUT or name.startswith(BUILT_IN_PREFIX)
             else str(Path(name).absolute())
             for name in names
         )
@@ -231,11 +239,21 @@ def _trainer(
     settings: Settings, prepared: PreparedText, plan: KernelPlan, updates: int
 ) -> tuple[Trainer, tuple[str, ...]]:
     source, notices = training_source(settings, prepared)
-    model = RecurrentLanguageModel(
-        settings.model,
-        len(prepared.tokenizer.vocabulary),
-        generator(settings.training.seed, "initialisation"),
-    )
+    try:
+        model = RecurrentLanguageModel(
+            settings.model,
+            len(prepared.tokenizer.vocabulary),
+            generator(settings.training.seed, "initialisation"),
+        )
+    except (MemoryError, RuntimeError) as error:
+        if "memory" not in str(error):
+            raise
+        raise SettingError(
+            "the model does not fit into memory",
+            got=f"model.hidden_size = {settings.model.hidden_size} and "
+            f"{len(prepared.tokenizer.vocabulary):,} symbols",
+            hint="choose smaller sizes",
+        ) from None
     return Trainer(model, source, settings.training, plan, total_updates=updates), notices
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from elman.checkpoints.atomic_files import writing_atomically
 from elman.config.settings import UnknownPolicy
-from elman.errors import DataError
+from elman.errors import DataError, SettingError
 from elman.evaluation.language import score_lines, score_stream
 from elman.evaluation.surprisal import TokenRows, write_line_surprisal, write_stream_surprisal
 from elman.evaluation.units import LanguageScore
@@ -83,6 +83,9 @@ def score_files(trained: TrainedModel, request: ScoreRequest) -> LanguageScore:
     Raises `DataError` for what cannot be read and where there is nothing to predict, and
     `UnknownSymbolError` under the policy refuse.
     """
+    for name, value in (("--batch-size", request.batch_size), ("--window", request.window)):
+        if value < 1:
+            raise SettingError(f"{name} must be an int >= 1", got=str(value))
     rows = _Rows(trained, request.unknown)
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         corpus = open_corpus(

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from elman.apps.cli.options import Whole
+
 
 def demo(
     *,
@@ -19,7 +21,7 @@ def demo(
         ),
     ] = "language-reference",
     budget: Annotated[str, Parameter(help="Time to take in all.")] = "100s",
-    seed: Annotated[int, Parameter(help="Seed of every random draw.")] = 1,
+    seed: Annotated[Whole, Parameter(help="Seed of every random draw.")] = 1,
 ) -> int:
     """Train, compare and sample a small language model in under two minutes.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Json, Run
+from elman.apps.cli.options import Json, Run, Whole, WholeOrNone
 from elman.apps.cli.output import print_json
 from elman.errors import SettingError
 
@@ -25,7 +25,7 @@ class ChoosingOptions:
     temperature: Annotated[
         float, Parameter(help="0 takes the likeliest token; 1 is the model itself.")
     ] = 1.0
-    top_k: Annotated[int, Parameter(help="Draw among the k likeliest tokens only; 0: off.")] = 0
+    top_k: Annotated[Whole, Parameter(help="Draw among the k likeliest tokens only; 0: off.")] = 0
     top_p: Annotated[
         float, Parameter(help="Draw among the likeliest tokens that hold this share; 1: off.")
     ] = 1.0
@@ -33,7 +33,7 @@ class ChoosingOptions:
         float, Parameter(help="Drop tokens less likely than this share of the likeliest; 0: off.")
     ] = 0.0
     seed: Annotated[
-        int | None, Parameter(help="Seed of the draws: the same seed, the same text.")
+        WholeOrNone, Parameter(help="Seed of the draws: the same seed, the same text.")
     ] = None
 
 
@@ -48,8 +48,8 @@ def generate(
             show_default=False,
         ),
     ] = "",
-    max_tokens: Annotated[int, Parameter(help="Most tokens to write.")] = 200,
-    num_samples: Annotated[int, Parameter(help="How many continuations to draw.")] = 1,
+    max_tokens: Annotated[Whole, Parameter(help="Most tokens to write.")] = 200,
+    num_samples: Annotated[Whole, Parameter(help="How many continuations to draw.")] = 1,
     choosing: ChoosingOptions | None = None,
     stop: Annotated[
         list[str] | None,
@@ -82,7 +82,7 @@ def generate(
     how = choosing or ChoosingOptions()
     seed = secrets.randbits(32) if how.seed is None else how.seed
     request = WriteRequest(
-        prompt=sys.stdin.read() if prompt == "-" else prompt,
+        prompt=sys.stdin.read() if prompt in ("-", "/dev/stdin") else prompt,
         max_tokens=max_tokens,
         sampling=SamplingSettings(how.temperature, how.top_k, how.top_p, how.min_p, seed),
         stop=tuple(stop or ()),
@@ -97,6 +97,8 @@ def _check_samples(num_samples: int, state: Path | None) -> None:
         raise SettingError("--num-samples must be an int >= 1", got=str(num_samples))
     if state is not None and num_samples > 1:
         raise SettingError("--state keeps one text", got=f"--num-samples {num_samples}")
+    if state is not None and (state.is_dir() or not state.parent.is_dir()):
+        raise SettingError("--state must be a file in a folder that is there", got=str(state))
 
 
 def _write_all(

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 from rich.console import Console
 
 from elman import __version__
@@ -21,6 +21,7 @@ from elman.apps.cli.train import train
 from elman.errors import ElmanError, one_line
 
 EXIT_MISTAKE = 2
+STANDARD_INPUT_FILE = "/dev/stdin"
 EXIT_INTERRUPTED = 130
 
 
@@ -45,14 +46,16 @@ def build_app() -> App:
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command on `arguments` (those of the process by default) and exit with its status."""
     try:
+        given = sys.argv[1:] if arguments is None else arguments
         status = build_app()(
-            None if arguments is None else list(arguments),
+            # A lone - is standard input; the parser would take it for an option without a name.
+            [STANDARD_INPUT_FILE if argument == "-" else argument for argument in given],
             exit_on_error=False,
             print_error=False,
             result_action="return_value",
         )
     except CycloptsError as error:
-        complain(one_line(str(error).strip().rstrip(".")) + f"; see {_help_for(error)}")
+        complain(_told(error))
         status = EXIT_MISTAKE
     except ElmanError as error:
         complain(str(error))
@@ -64,12 +67,20 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         # The reader of standard output has gone (`elman generate … | head`): say no more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except OSError as error:
+        complain(one_line(f"{error.filename or 'the system'}: {error.strerror or error}"))
+        status = EXIT_MISTAKE
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _help_for(error: CycloptsError) -> str:
-    """Return the command that shows the help of the verb that was meant."""
-    return " ".join(["elman", *(error.command_chain or ()), "--help"])
+def _told(error: CycloptsError) -> str:
+    """Return a mistake in the options as one line, with the help of the verb that was meant."""
+    verb = " ".join(["elman", *(error.command_chain or ())])
+    what = one_line(str(error).strip().rstrip("."))
+    if isinstance(error, UnusedCliTokensError):
+        what = f"nothing here takes {' '.join(map(repr, error.unused_tokens or ()))}"
+        what += "; files to learn from are named by --data, each setting by a --set of its own"
+    return f"{what}; see {verb} --help"
 
 
 def complain(message: str) -> None:

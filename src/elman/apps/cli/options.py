@@ -1,13 +1,25 @@
 """Options that several verbs share, and the values that need reading."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from elman.errors import SettingError
 
+
+def whole_number(type_: object, tokens: Sequence[Token]) -> int:
+    """Read a whole number; 2.5 is none, and is not cut to 2."""
+    value = tokens[0].value
+    if not re.fullmatch(r"[+-]?\d+", value):
+        raise ValueError(f"must be a whole number, got {value}")
+    return int(value)
+
+
+Whole = Annotated[int, Parameter(converter=whole_number)]
+WholeOrNone = Annotated[int | None, Parameter(converter=whole_number)]
 Run = Annotated[Path, Parameter(help="Folder of a trained run.")]
 Json = Annotated[
     bool, Parameter(name="--json", negative="", help="Print one JSON object on standard output.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from elman.apps.cli.options import Json, Run
+from elman.apps.cli.options import Json, Run, Whole
 from elman.apps.cli.output import print_json, say, score_table
 from elman.errors import SettingError
 
@@ -21,7 +21,6 @@ def score(
         Parameter(
             help="Files or folders to score, in order; - reads standard input.",
             negative="",
-            allow_leading_hyphen=True,
         ),
     ] = None,
     *,
@@ -42,8 +41,8 @@ def score(
         Literal["refuse", "replace", "skip"] | None,
         Parameter(help="Symbols that the model never saw. [default: as the run says]"),
     ] = None,
-    batch_size: Annotated[int, Parameter(help="Lines scored at once. Changes no number.")] = 64,
-    window: Annotated[int, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
+    batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
+    window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
     json: Json = False,
 ) -> int:
     """Score a text exactly: every token is predicted once, from all the text before it.

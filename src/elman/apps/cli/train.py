@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from elman.apps.cli.options import Json, duration_seconds
+from elman.apps.cli.options import Json, WholeOrNone, duration_seconds
 
 train = App(name="train", help="Train a model on your own text.")
 
@@ -25,7 +25,6 @@ class FileOptions:
             help="Files or folders to learn from; - is standard input, builtin:NAME one of ours.",
             consume_multiple=True,
             negative="",
-            allow_leading_hyphen=True,
         ),
     ] = None
     valid: Annotated[
@@ -34,7 +33,6 @@ class FileOptions:
             help="Files to choose by. Without them a part of --data is split off.",
             consume_multiple=True,
             negative="",
-            allow_leading_hyphen=True,
         ),
     ] = None
     test: Annotated[
@@ -43,7 +41,6 @@ class FileOptions:
             help="Files for the final figure only. Without them a part of --data is split off.",
             consume_multiple=True,
             negative="",
-            allow_leading_hyphen=True,
         ),
     ] = None
 
@@ -64,7 +61,7 @@ def lm(
         Literal["line", "stream"] | None,
         Parameter(help="line: every line stands alone; stream: one long text."),
     ] = None,
-    seed: Annotated[int | None, Parameter(help="Seed of every random draw.")] = None,
+    seed: Annotated[WholeOrNone, Parameter(help="Seed of every random draw.")] = None,
     encoding: Annotated[str | None, Parameter(help="Encoding of the files.")] = None,
     config: Annotated[Path | None, Parameter(help="TOML file of settings.")] = None,
     set_: Annotated[

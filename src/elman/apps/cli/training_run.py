@@ -58,7 +58,12 @@ class Invocation:
 def run_training(invocation: Invocation, *, resume: bool, as_json: bool) -> int:
     """Train or go on training, show it, and return the exit status."""
     if resume:
-        if any(invocation.files.values()) or invocation.overrides or invocation.budget_seconds:
+        if (
+            any(invocation.files.values())
+            or invocation.overrides
+            or invocation.budget_seconds
+            or invocation.config
+        ):
             raise SettingError(
                 "--resume goes on with the settings and data of the run",
                 got="other options beside --out and --resume",
@@ -139,10 +144,13 @@ def train_with_progress(run: LanguageModelRun) -> TrainReport:
 def tell_result(report: TrainReport) -> None:
     """Tell how training ended and the exact figures of the held-out text."""
     fit = report.fit
+    kept = "the last weights"
+    if fit.best_update is not None:
+        kept = f"the weights of the best validation, after update {fit.best_update:,}"
     ended = {"finished": "finished", "stopped_early": "stopped early: no better validation"}
     say(
         f"{ended[fit.reason]} after {fit.updates:,} update{_s(fit.updates)} in "
-        f"{duration_text(fit.elapsed_seconds)}; best after update {fit.best_update or 0:,}"
+        f"{duration_text(fit.elapsed_seconds)}; kept: {kept}"
     )
     if fit.nonfinite_steps:
         say(f"note: {fit.nonfinite_steps:,} updates were skipped: their gradient was not finite")

@@ -1,0 +1,15 @@
+"""Where the `elman` process begins: even an interruption while modules load has its exit status."""
+
+import sys
+from typing import NoReturn
+
+EXIT_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Load the command and run it."""
+    try:
+        from elman.apps.cli.main import run
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    run()
