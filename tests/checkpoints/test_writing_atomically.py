@@ -10,9 +10,14 @@ from elman.errors import RunError
 def test_a_table_takes_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "table.tsv"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), writing_atomically(path) as file:
-        file.write("new")
-        raise ZeroDivisionError
+
+    def fail_half_way() -> None:
+        with writing_atomically(path) as file:
+            file.write("new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
     assert path.read_text() == "old"
     with writing_atomically(path) as file:
         file.write("new")

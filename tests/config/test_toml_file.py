@@ -217,3 +217,9 @@ def test_a_text_that_toml_cannot_hold_is_refused_before_it_is_written() -> None:
 def test_settings_built_in_python_are_checked_when_written() -> None:
     with pytest.raises(SettingError, match=r"model\.hidden_size must be an integer >= 1; got -1"):
         settings_to_toml(Settings(model=ModelSettings(hidden_size=-1)))
+
+
+def test_what_a_file_leaves_out_is_as_in_the_base() -> None:
+    base = apply_overrides(Settings(), ["model.hidden_size=48", "model.num_layers=2"])
+    settings = settings_from_toml("[model]\nhidden_size = 64\n", base=base)
+    assert (settings.model.hidden_size, settings.model.num_layers) == (64, 2)
