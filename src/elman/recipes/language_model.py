@@ -92,14 +92,7 @@ def start_run(request: TrainRequest) -> LanguageModelRun:
     try:
         cache.mkdir(exist_ok=True)
         prepared = prepare_text(early, cache)
-        settings = _settings(
-            request,
-            suggested_settings(
-                early,
-                prepared.parts["train"].num_tokens,
-                with_budget=request.budget_seconds is not None,
-            ),
-        )
+        settings = _settings(request, _suggestions(request, early, prepared))
         return _begin(request, folder, settings, prepared)
     except BaseException:
         shutil.rmtree(cache, ignore_errors=True)
@@ -171,6 +164,17 @@ def train_run(
     _write_manifest(run, {"training": report.to_json(), "scores": scores})
     shutil.rmtree(run.cache, ignore_errors=True)
     return TrainReport(report, scores, folder.path)
+
+
+def _suggestions(request: TrainRequest, early: Settings, prepared: PreparedText) -> tuple[str, ...]:
+    """Return sizes that fit the text; none beneath a settings file, which means what it says."""
+    with_budget = request.budget_seconds is not None
+    if not request.config_text:
+        return suggested_settings(
+            early, prepared.parts["train"].num_tokens, with_budget=with_budget
+        )
+    given = early.training.epochs or early.training.updates or with_budget
+    return () if given else ("training.epochs=10",)
 
 
 def _clear_unbegun(out: Path) -> None:
