@@ -121,7 +121,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(  # cases B08 and B09
     elman: Elman, story: Path, tmp_path: Path, unit: str, number: signal.Signals
 ) -> None:
     options = [
-        *("--unit", unit, *SMALL, "--set=training.updates=400"),
+        *("--unit", unit, *SMALL, "--set=training.updates=250"),
         "--set=training.average_decay=0.9",
         "--set=training.save_every=7",
     ]
@@ -132,7 +132,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(  # cases B08 and B09
     process = begin(
         ["train", "lm", "--data", story.name, "--out", str(cut), *options], cwd=story.parent
     )
-    interrupt_after(cut, 40, process, number)
+    interrupt_after(cut, 20, process, number)
     _, errors = process.communicate(timeout=120)
     if number == signal.SIGKILL:
         assert process.returncode == -signal.SIGKILL
