@@ -187,7 +187,7 @@ def test_settings_that_cannot_be_are_told_before_a_folder_is_made(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "nothing"),
+        (b"", "is empty"),
         (b"a", "2"),
         (b"caf\xe9 au lait\n" * 9, "byte"),
         ("hi\nyo\n".encode("utf-16"), "UTF-16"),
