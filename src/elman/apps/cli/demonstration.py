@@ -113,7 +113,8 @@ def _samples(console: Console, path: Path, prompts: tuple[str, ...]) -> None:
         written = "".join(writer.pieces())
         lines = Text(prompt, style="bold").append(written, style="not bold").split("\n")
         for line in lines:
-            console.print(Text("  │ ", style="bright_black").append_text(line))
+            shown = Text("  │ ", style="bright_black").append_text(line)
+            console.print(shown, no_wrap=True, overflow="ellipsis")
         if trained.settings.text.unit == "stream":
             console.print()
 
