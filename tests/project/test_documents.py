@@ -34,7 +34,8 @@ def test_every_command_of_the_readme_is_one_of_the_command(tmp_path: Path) -> No
     from elman.apps.cli.main import build_app
 
     app = build_app()
-    commands = re.findall(r"^elman (?!demo:)(.+)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^elman (?!demo:)(.+)$", readme, flags=re.MULTILINE)
     assert len(commands) >= 5
     for command in commands:
         words = command.replace('"', "").split()
