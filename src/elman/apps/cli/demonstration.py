@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from elman.apps.cli.interrupts import EXIT_INTERRUPTED
 from elman.apps.cli.options import duration_seconds, duration_text
 from elman.apps.cli.output import program, say
-from elman.apps.cli.training_run import EXIT_INTERRUPTED, describe, train_with_progress
+from elman.apps.cli.training_run import describe, train_with_progress
 from elman.decoding.filters import SamplingSettings
 from elman.recipes.baselines import count_score
 from elman.recipes.corpus import BUILT_IN_PREFIX

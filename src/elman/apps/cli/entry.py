@@ -3,7 +3,7 @@
 import sys
 from typing import NoReturn
 
-EXIT_INTERRUPTED = 130
+from elman.apps.cli.interrupts import EXIT_INTERRUPTED
 
 
 def main() -> NoReturn:

@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from threading import Event
 from types import FrameType
 
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+"""Exit status of a process that was asked to stop, as shells have it."""
+
 
 @contextmanager
 def polite_interrupts(on_first: Callable[[], None]) -> Iterator[Callable[[], bool]]:

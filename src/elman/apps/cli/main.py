@@ -16,13 +16,13 @@ from rich.console import Console
 from elman import __version__
 from elman.apps.cli.demo import demo
 from elman.apps.cli.generate import generate
+from elman.apps.cli.interrupts import EXIT_INTERRUPTED
 from elman.apps.cli.score import score
 from elman.apps.cli.train import train
 from elman.errors import ElmanError, one_line
 
 EXIT_MISTAKE = 2
 STANDARD_INPUT_FILE = "/dev/stdin"
-EXIT_INTERRUPTED = 130
 
 
 def build_app() -> App:

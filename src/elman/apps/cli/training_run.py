@@ -1,12 +1,11 @@
 """A training run as a person sees it: what was read, progress, how it ended, what to do next."""
 
-import signal
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from elman.apps.cli.interrupts import polite_interrupts
+from elman.apps.cli.interrupts import EXIT_INTERRUPTED, polite_interrupts
 from elman.apps.cli.options import duration_text
 from elman.apps.cli.output import error_console, print_json, program, say, score_table
 from elman.apps.cli.progress import TrainingProgress
@@ -23,7 +22,6 @@ from elman.recipes.language_model import (
 from elman.text.reading import read_text
 from elman.training.events import TrainingEvent, UpdateEvent, ValidationEvent
 
-EXIT_INTERRUPTED = 128 + signal.SIGINT
 TITLES = MappingProxyType({"valid": "held out, for choosing", "test": "held out, never used"})
 
 
