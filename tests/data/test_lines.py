@@ -17,10 +17,20 @@ lines_lists = st.lists(st.lists(st.integers(2, 9), max_size=12), min_size=1, max
 
 
 def source_of(
-    lines: LineArray, batch_size: int, seed: int = 5, order: LineOrder = "shuffled"
+    lines: LineArray,
+    batch_size: int,
+    seed: int = 5,
+    order: LineOrder = "shuffled",
+    length_pool: int = 1,
 ) -> LineBatches:
     return LineBatches(
-        lines, batch_size=batch_size, boundary_id=MARK, pad_id=PAD, seed=seed, order=order
+        lines,
+        batch_size=batch_size,
+        boundary_id=MARK,
+        pad_id=PAD,
+        seed=seed,
+        order=order,
+        length_pool=length_pool,
     )
 
 
@@ -40,11 +50,13 @@ def test_ada_is_read_from_its_start_mark_and_predicted_to_its_stop_mark() -> Non
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)
-@given(lines_lists, st.integers(1, 9), st.sampled_from(["shuffled", "stored"]))
+@given(
+    lines_lists, st.integers(1, 9), st.sampled_from(["shuffled", "stored"]), st.integers(1, 5)
+)
 def test_every_line_comes_once_an_epoch_whole_and_alone_in_its_row(
-    lines: list[list[int]], batch_size: int, order: LineOrder
+    lines: list[list[int]], batch_size: int, order: LineOrder, length_pool: int
 ) -> None:
-    source = source_of(join_lines(lines, 10), batch_size, order=order)
+    source = source_of(join_lines(lines, 10), batch_size, order=order, length_pool=length_pool)
     for epoch in (0, 3):
         seen = []
         for index in range(source.batches_per_epoch(epoch)):
@@ -104,11 +116,21 @@ def test_three_lines_make_a_batch_of_three_whatever_batch_size_is_asked_for() ->
     assert source.batch(0, 0).ids_BT.shape == (3, 2)
 
 
-def test_little_is_padded_and_batches_are_not_in_the_order_of_length() -> None:
+def test_a_pool_of_one_batch_leaves_the_lengths_in_a_batch_to_chance() -> None:
     seed = 17
     draw = np.random.default_rng(seed)
     lines = join_lines([[2] * n for n in draw.integers(1, 60, 3000)], 10)
     source = source_of(lines, 16)
+    means = [lines.lengths_N[numbers].mean() for numbers in numbers_of(source, 0)]
+    chance = lines.lengths_N.std() / 4  # of a mean of 16
+    assert np.std(means) == pytest.approx(chance, rel=0.25), f"seed {seed}"
+
+
+def test_a_large_pool_pads_little_and_batches_are_not_in_the_order_of_length() -> None:
+    seed = 17
+    draw = np.random.default_rng(seed)
+    lines = join_lines([[2] * n for n in draw.integers(1, 60, 3000)], 10)
+    source = source_of(lines, 16, length_pool=50)
     batches = [source.batch(0, index) for index in range(source.batches_per_epoch(0))]
     cells = sum(batch.ids_BT.numel() for batch in batches)
     assert source.num_targets / cells > 0.97, f"seed {seed}"

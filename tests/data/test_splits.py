@@ -32,6 +32,13 @@ def test_the_parts_of_a_stream_join_to_the_whole(
         assert split.train.stop >= 2
 
 
+def test_a_cut_that_goes_to_a_line_start_leaves_enough_to_learn_from() -> None:
+    split = split_stream(
+        226, valid_fraction=0.46875, test_fraction=0.484375, line_starts_N=np.array([107])
+    )
+    assert (split.train, split.valid) == (slice(0, 11), slice(11, 117))
+
+
 def test_a_cut_goes_to_the_line_start_near_it_and_only_there() -> None:
     text = "x" * 895 + "\n" + "y" * 104
     near = split_stream(1000, valid_fraction=0.1, test_fraction=0, line_starts_N=line_starts(text))

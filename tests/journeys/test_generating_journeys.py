@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -143,6 +144,41 @@ def test_a_lone_dash_is_standard_input_for_every_verb(
     done = elman("train", "lm", "--data", "-", "--out", run, *small, stdin=text)
     assert done.returncode == 0, done.stderr
     assert elman("score", run, "-", "--json", stdin=text).returncode == 0
+
+
+def test_a_prompt_on_standard_input_is_read_as_a_file_is(
+    elman: Elman, stream_run: Path, line_run: Path
+) -> None:
+    options = ("--prompt", "-", "--seed", "3", "--max-tokens", "30")
+    plain = write(elman, stream_run, "--prompt", "cat\nthe ", *options[2:])
+    assert elman("generate", stream_run, *options, stdin="\ufeffcat\r\nthe ").stdout == plain
+    line = write(elman, line_run, "--prompt", "the ", *options[2:])
+    assert elman("generate", line_run, *options, stdin="the \n").stdout == line
+    done = elman("generate", stream_run, *options, stdin="")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "elman: standard input is empty; got 0 characters\n",
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="arguments are bytes on POSIX alone")
+@pytest.mark.parametrize("option", ["--prompt", "--stop"])
+def test_bytes_of_a_prompt_that_are_no_text_are_named(
+    elman: Elman, stream_run: Path, option: str
+) -> None:
+    done = elman("generate", stream_run, option, os.fsdecode(b"the \xff"), PYTHONUTF8="1")
+    assert done.returncode == 2
+    assert "must be valid UTF-8; got the byte FF after 4 characters" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_state_that_could_not_be_written_is_told_before_anything_is_written(
+    elman: Elman, stream_run: Path, tmp_path: Path
+) -> None:
+    for state in (tmp_path, tmp_path / "nowhere" / "state"):
+        done = elman("generate", stream_run, "--state", state)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_prompt_may_begin_with_a_hyphen(elman: Elman, stream_run: Path) -> None:

@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,13 +151,52 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(  # cases B08 and B09
     assert losses[0] == losses[1]
 
 
-def test_a_run_is_never_overwritten_and_a_finished_one_is_only_reported(
+def test_a_run_is_never_overwritten_and_a_finished_one_is_only_scored_again(
     elman: Elman, stream_run: Path, story: Path
 ) -> None:
     before = digests(stream_run, "model.safetensors", "config.toml")
     message = one_line_refusal(elman("train", "lm", "--data", story, "--out", stream_run))
     assert "never overwritten" in message
+    again = elman("train", "lm", "--out", stream_run, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert "all 60 updates are done already" in again.stderr
     assert digests(stream_run, "model.safetensors", "config.toml") == before
+
+
+def test_a_start_that_was_killed_before_its_first_state_can_be_made_anew(
+    elman: Elman, stream_run: Path, story: Path, tmp_path: Path
+) -> None:
+    killed = tmp_path / "run"
+    (killed / "cache").mkdir(parents=True)
+    for name in ("config.toml", "tokenizer.json", "manifest.json"):
+        shutil.copy(stream_run / name, killed / name)
+    command = ("train", "lm", "--data", story, "--out", killed, *SMALL, "--set=training.updates=5")
+    done = elman(*command)
+    assert done.returncode == 0, done.stderr
+    kept = tmp_path / "kept"  # without a cache it was no start: a copy of someone's settings
+    kept.mkdir()
+    shutil.copy(stream_run / "config.toml", kept / "config.toml")
+    refused = one_line_refusal(elman(*command[:5], kept, *command[6:]))
+    assert "never overwritten" in refused
+
+
+def test_files_of_a_folder_tiny_texts_and_bad_manifests_are_told(
+    elman: Elman, tmp_path: Path
+) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{number}.txt").write_text("the cat sat\n" * 20, encoding="utf-8")
+    run = tmp_path / "run"
+    done = elman("train", "lm", "--data", folder, "--out", run, *SMALL, "--set=training.updates=2")
+    assert f"{folder / '3.txt'} and 2 more" in done.stderr
+    assert "tokens to learn from" in done.stderr
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    manifest["data"] = {"part": {}}
+    (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert "does not tell what its text was" in one_line_refusal(
+        elman("train", "lm", "--out", run, "--resume")
+    )
 
 
 @pytest.mark.parametrize(

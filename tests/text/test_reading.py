@@ -211,7 +211,9 @@ def test_an_invalid_byte_is_told_with_its_place(tmp_path: Path, size: int) -> No
     assert read_text([path], encoding="latin-1")[0] == "Ã©\nabé c"
 
 
-@pytest.mark.parametrize("name", ["no-such-encoding", "hex", "rot13", "", "a\0b"])
+@pytest.mark.parametrize(
+    "name", ["no-such-encoding", "hex", "rot13", "idna", "unicode_escape", "", "a\0b"]
+)
 def test_an_unknown_encoding_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(SettingError, match=r"text\.encoding"):
         open_sources([write(tmp_path, b"a")], encoding=name)

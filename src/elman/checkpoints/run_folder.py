@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -41,6 +42,9 @@ WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 STATE_COPY = "state.json"
 METRICS = "metrics.jsonl"
+CACHE = "cache"
+"""Folder of a run's token arrays while it trains; removed once it has finished."""
+
 RUN_FILES = (CONFIG, TOKENIZER, MANIFEST, WEIGHTS, STATE, STATE_COPY, METRICS)
 
 
@@ -67,6 +71,7 @@ class RunFolder:
             raise RunError(f"{folder} must be a folder for the run", got="a file")
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _clear_unbegun(folder)
             remaining = set(folder.iterdir()) - set(leftovers(folder, RUN_FILES))
         except OSError as error:
             raise RunError(
@@ -206,6 +211,19 @@ def tokenizer_entries(tokenizer_json: str) -> int | None:
         return len(ids | {token["id"] for token in table.get("added_tokens") or ()})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _clear_unbegun(folder: Path) -> None:
+    """Take away what a start that was killed before its first state was saved has left.
+
+    Such a folder has the cache of token arrays, and neither a state nor weights nor metrics: there
+    is nothing to go on from, and nothing was learnt.
+    """
+    found = {path.name for path in folder.iterdir() if path not in leftovers(folder, RUN_FILES)}
+    if CACHE in found and found <= {CACHE, CONFIG, TOKENIZER, MANIFEST}:
+        shutil.rmtree(folder / CACHE)
+        for name in found - {CACHE}:
+            (folder / name).unlink()
 
 
 def _check_is_run(folder: Path) -> None:

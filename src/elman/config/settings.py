@@ -115,6 +115,15 @@ class ModelSettings:
     )
     embedding_size: Annotated[Count, Field(description="Width of a token's vector (E).")] = 64
     hidden_size: Annotated[Count, Field(description="Units in each layer (H).")] = 384
+    embedding_std: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            allow_inf_nan=False,
+            description="Deviation of new embeddings; 0: 1, or 2/√E where the output is the same "
+            "matrix.",
+        ),
+    ] = 0.0
     num_layers: Annotated[
         Count, Field(description="Recurrent layers, one above the other (L).")
     ] = 1
@@ -169,6 +178,13 @@ class TrainingSettings:
     window: Annotated[
         Count, Field(description="stream: tokens between two cuts of the gradient (T).")
     ] = 64
+    length_pool: Annotated[
+        Count,
+        Field(
+            description="line: batches whose lines are sorted by length together; more pad less, "
+            "1 leaves every batch to chance, which learns best."
+        ),
+    ] = 1
     epochs: Annotated[
         OrNone, Field(description="Passes over the training text; 0: as updates or a budget says.")
     ] = 0

@@ -12,16 +12,17 @@ from elman.errors import DataError, SettingError
 from elman.seeding import generator, stream_seed
 
 LineOrder = Literal["shuffled", "stored"]
-POOL_BATCHES = 50
 
 
 class LineBatches:
     """Batches of whole lines: input [S] x1 … xn, target x1 … xn [S], n + 1 targets a line.
 
     `order` "shuffled": lines are shuffled anew in each epoch, sorted by length inside pools of
-    50 batches so that little is padded, and the batches are shuffled; all of it a pure function
-    of (seed, epoch). "stored": lines come in the order given, in every epoch. The last lines make
-    a smaller batch; none is dropped. Padding is `pad_id` in inputs and targets.
+    `length_pool` batches, and the batches are shuffled; all of it a pure function of (seed, epoch).
+    A large pool pads little, and makes batches of lines that are alike, whose gradients lead a
+    little astray; a pool of 1 leaves every batch to chance. "stored": lines come in the order
+    given, in every epoch. The last lines make a smaller batch; none is dropped. Padding is `pad_id`
+    in inputs and targets.
 
     Raises `DataError` where there is no line.
     """
@@ -35,12 +36,16 @@ class LineBatches:
         pad_id: int,
         seed: int,
         order: LineOrder,
+        length_pool: int = 1,
     ) -> None:
         if batch_size < 1:
             raise SettingError("batch_size must be an int >= 1", got=str(batch_size))
+        if length_pool < 1:
+            raise SettingError("length_pool must be an int >= 1", got=str(length_pool))
         if len(lines) == 0:
             raise DataError("there is no line to learn from", got="0 lines", allowed="at least 1")
         self.lines, self.batch_size, self.order = lines, batch_size, order
+        self.length_pool = length_pool
         self.boundary_id, self.pad_id, self.seed = boundary_id, pad_id, seed
         self._ids_N = np.asarray(lines.ids)
         self._num_targets = int(lines.lengths_N.sum()) + len(lines)
@@ -98,7 +103,7 @@ class LineBatches:
         """Work out the order of one epoch from (seed, epoch) alone, and keep it at hand."""
         draw = generator(stream_seed(self.seed, "order") + epoch, "order")
         shuffled_N = torch.randperm(len(self.lines), generator=draw).numpy()
-        pools_N = np.arange(len(shuffled_N)) // (POOL_BATCHES * self.batch_size)
+        pools_N = np.arange(len(shuffled_N)) // (self.length_pool * self.batch_size)
         by_length_N = np.lexsort((self.lines.lengths_N[shuffled_N], pools_N))
         self._lines_in_order_N = shuffled_N[by_length_N]
         num_batches = self.batches_per_epoch(epoch)

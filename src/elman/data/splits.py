@@ -56,8 +56,12 @@ def split_stream(
     num_valid, num_test, notices = _part_sizes(
         length, valid_fraction, test_fraction, min_part=min_part, unit="tokens"
     )
-    test_at = _near_line_start(length - num_test, num_test, line_starts_N, min_part)
-    valid_at = _near_line_start(test_at - num_valid, num_valid, line_starts_N, min_part)
+    test_at = _near_line_start(
+        length - num_test, num_test, line_starts_N, min_part, before=num_valid + min_part
+    )
+    valid_at = _near_line_start(
+        test_at - num_valid, num_valid, line_starts_N, min_part, before=min_part
+    )
     return StreamSplit(
         slice(0, valid_at), slice(valid_at, test_at), slice(test_at, length), notices
     )
@@ -123,13 +127,16 @@ def _part_sizes(
 
 
 def _near_line_start(
-    cut: int, size: int, line_starts_N: npt.NDArray[np.int64] | None, min_part: int
+    cut: int, size: int, line_starts_N: npt.NDArray[np.int64] | None, min_part: int, *, before: int
 ) -> int:
-    """Return the line start nearest to `cut` if it is near and leaves the parts long enough."""
+    """Return the line start nearest to `cut` if it is near and leaves the parts long enough.
+
+    At least `min_part` positions must be left after it, and `before` in front of it.
+    """
     if line_starts_N is None or len(line_starts_N) == 0 or size == 0:
         return cut
     after = int(np.searchsorted(line_starts_N, cut))
     around_N = line_starts_N[max(after - 1, 0) : after + 1]
     nearest = int(around_N[np.argmin(np.abs(around_N - cut))])
     far = abs(nearest - cut) > NEAR * size
-    return cut if far or size + cut - nearest < min_part or nearest < min_part else nearest
+    return cut if far or size + cut - nearest < min_part or nearest < before else nearest

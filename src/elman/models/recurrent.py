@@ -85,10 +85,12 @@ class RecurrentLanguageModel(nn.Module):
         smaller vectors leave the first updates nearly blind to the token. When the embedding is
         also the readout's matrix, with no projection between, its deviation is 2 / √E, the largest
         whole number over √E that starts every cell within 0.2 nats of the uniform distribution.
+        `embedding_std` in the settings, where it is not 0, takes the place of both.
         """
         tied, std = self.settings.tie_weights, EMBEDDING_STD
         if tied and self.readout.projection is None:
             std = TIED_STD_SCALE / math.sqrt(self.settings.embedding_size)
+        std = self.settings.embedding_std or std
         self.embedding.initialise(generator, std=std)
         self.stack.initialise(generator)
         self.readout.initialise(generator, tied=tied)

@@ -9,11 +9,11 @@ from typing import Literal
 from elman.data.corpora import language_reference, unicode_names
 from elman.data.repeats import FirstSeen, drop_repeated_lines, drop_repeated_paragraphs
 from elman.errors import DataError
+from elman.text.raw_files import is_standard_input
 from elman.text.reading import TextReport, iter_lines, joined_chunks, open_sources
 
 BUILT_IN_PREFIX = "builtin:"
 BUILT_IN_CORPORA = ("language-reference", "unicode-names")
-STANDARD_INPUT = ("-", "/dev/stdin")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def open_corpus(
     """
     kept = []
     for name in names:
-        if name in STANDARD_INPUT:
+        if is_standard_input(name):
             name = str(_spool_standard_input(scratch))
         elif not name.startswith(BUILT_IN_PREFIX):
             open_sources([name], encoding=encoding)

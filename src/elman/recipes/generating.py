@@ -140,9 +140,11 @@ def prompt_ids(
     """Return the ids of a prompt under the policy for prompts.
 
     Raises `UnknownSymbolError` listing symbols with their code points where that is to refuse, and
-    `DataError` for a line end in the prompt of a model of lines, which ends a line.
+    `DataError` for two lines in the prompt of a model of lines; the end of a line is no part of it.
     """
-    if trained.settings.text.unit == "line" and "\n" in prompt:
+    line = trained.settings.text.unit == "line"
+    prompt = prompt.removesuffix("\n") if line else prompt  # as `echo` and editors end a line
+    if line and "\n" in prompt:
         raise DataError(
             "a prompt for a model of lines must be one line",
             got=f"{prompt.count(chr(10)) + 1} lines",

@@ -1,6 +1,7 @@
 """Which batches a run learns from, what it is chosen by, and how its held-out text is scored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ from elman.training.loop import Trainer
 VALIDATION_LANES = 32
 VALIDATION_WINDOW = 256
 VALIDATION_LINES = 256
-IDS_AT_ONCE = 1 << 16
+VALIDATION_POOL = 64
+IDS_AT_ONCE = 1 << 12
 
 
 def stream_boundary(settings: Settings, vocabulary: Vocabulary) -> int | None:
@@ -35,13 +37,7 @@ def training_source(
     settings: Settings, prepared: PreparedText
 ) -> tuple[BatchSource, tuple[str, ...]]:
     """Return the batches to learn from, and notices of sizes that had to be reduced."""
-    return _source(
-        settings,
-        prepared,
-        prepared.parts["train"],
-        batch_size=settings.training.batch_size,
-        window=settings.training.window,
-    )
+    return _source(settings, prepared, prepared.parts["train"])
 
 
 def validation_source(
@@ -55,46 +51,83 @@ def validation_source(
     part = prepared.parts.get("valid")
     if part is None:
         return None
-    source, _ = _source(
-        settings,
-        prepared,
-        part,
+    in_lanes = replace(
+        settings.training,
         batch_size=VALIDATION_LINES if settings.text.unit == "line" else VALIDATION_LANES,
         window=VALIDATION_WINDOW,
+        length_pool=VALIDATION_POOL,
     )
+    source, _ = _source(replace(settings, training=in_lanes), prepared, part)
     return lambda: validation_loss(trainer.model, source, plan=trainer.plan)
 
 
 def held_out_scores(
-    model: RecurrentLanguageModel, prepared: PreparedText, plan: KernelPlan
+    model: RecurrentLanguageModel,
+    settings: Settings,
+    prepared: PreparedText,
+    plan: KernelPlan,
+    on_scored: Callable[[int], None],
 ) -> dict[PartName, LanguageScore]:
-    """Return the exact scores of the parts that were not learnt from."""
-    return {
-        name: score_part(model, prepared, part, plan)
-        for name, part in prepared.parts.items()
-        if name != "train"
-    }
+    """Return the exact scores of the parts that were not learnt from.
+
+    `on_scored` is told, again and again, how many tokens of all parts have been read.
+    """
+    scores: dict[PartName, LanguageScore] = {}
+    done = 0
+    for name, part in prepared.parts.items():
+        if name == "train":
+            continue
+
+        def tell(count: int, before: int = done) -> None:
+            on_scored(before + count)
+
+        scores[name] = score_part(model, settings, prepared, part, plan, tell)
+        done += part.num_predicted
+    return scores
 
 
 def score_part(
-    model: RecurrentLanguageModel, prepared: PreparedText, part: Part, plan: KernelPlan
+    model: RecurrentLanguageModel,
+    settings: Settings,
+    prepared: PreparedText,
+    part: Part,
+    plan: KernelPlan,
+    on_scored: Callable[[int], None],
 ) -> LanguageScore:
     """Return the exact score of one part: a stream in one lane, or lines each by itself."""
     vocabulary = prepared.tokenizer.vocabulary
     if isinstance(part.ids, LineArray):
         assert vocabulary.boundary_id is not None
         score = score_lines(
-            model, part.ids, plan=plan, boundary_id=vocabulary.boundary_id, unk_id=vocabulary.unk_id
-        )
-    else:
-        score = score_stream(
             model,
-            ids_in_pieces(part.ids),
+            counted(part.ids, on_scored, marks=1),
             plan=plan,
             boundary_id=vocabulary.boundary_id,
             unk_id=vocabulary.unk_id,
         )
+    else:
+        score = score_stream(
+            model,
+            counted(ids_in_pieces(part.ids), on_scored),
+            plan=plan,
+            boundary_id=stream_boundary(settings, vocabulary),
+            unk_id=vocabulary.unk_id,
+        )
     return score.with_text(characters=part.characters, utf8_bytes=part.utf8_bytes)
+
+
+def counted(
+    pieces: Iterable[npt.NDArray[np.integer]], on_scored: Callable[[int], None], *, marks: int = 0
+) -> Iterator[npt.NDArray[np.integer]]:
+    """Yield `pieces` and tell, as each next one is asked for, how many ids came before it.
+
+    `marks` more are counted with each piece: the stop mark of a line.
+    """
+    count = 0
+    for piece in pieces:
+        yield piece
+        count += len(piece) + marks
+        on_scored(count)
 
 
 def ids_in_pieces(ids: TokenArray) -> Iterator[npt.NDArray[np.integer]]:
@@ -104,23 +137,29 @@ def ids_in_pieces(ids: TokenArray) -> Iterator[npt.NDArray[np.integer]]:
 
 
 def _source(
-    settings: Settings, prepared: PreparedText, part: Part, *, batch_size: int, window: int
+    settings: Settings, prepared: PreparedText, part: Part
 ) -> tuple[BatchSource, tuple[str, ...]]:
-    vocabulary = prepared.tokenizer.vocabulary
+    vocabulary, training = prepared.tokenizer.vocabulary, settings.training
     if isinstance(part.ids, LineArray):
         assert vocabulary.boundary_id is not None
         assert vocabulary.pad_id is not None
         lines = LineBatches(
             part.ids,
-            batch_size=batch_size,
+            batch_size=training.batch_size,
             boundary_id=vocabulary.boundary_id,
             pad_id=vocabulary.pad_id,
-            seed=settings.training.seed,
+            seed=training.seed,
             order="shuffled",
+            length_pool=training.length_pool,
         )
         return lines, ()
     boundary_id = stream_boundary(settings, vocabulary)
-    sizes = fit_stream(len(part.ids), batch_size=batch_size, window=window, boundary_id=boundary_id)
+    sizes = fit_stream(
+        len(part.ids),
+        batch_size=training.batch_size,
+        window=training.window,
+        boundary_id=boundary_id,
+    )
     stream = StreamBatches(
         part.ids, batch_size=sizes.batch_size, window=sizes.window, boundary_id=boundary_id
     )

@@ -9,18 +9,19 @@ from pathlib import Path
 import torch
 
 from elman.checkpoints.manifest import Manifest
-from elman.checkpoints.run_folder import RunFolder
+from elman.checkpoints.run_folder import CACHE, RunFolder
 from elman.config.checks import check_settings
 from elman.config.settings import DataSettings, Settings
 from elman.config.toml_file import apply_overrides, settings_from_toml
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
-from elman.recipes.corpus import BUILT_IN_PREFIX, STANDARD_INPUT
+from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
 from elman.recipes.preparing import PreparedText, prepare_text, reopen_prepared
-from elman.recipes.sizing import MOST_EPOCHS, precision_of, suggested_settings
+from elman.recipes.sizing import MOST_EPOCHS, notices_of_size, precision_of, suggested_settings
 from elman.seeding import generator
+from elman.text.raw_files import is_standard_input
 from elman.text.tokenizer_file import tokenizer_from_json
 from elman.training.budget import updates_for_budget
 from elman.training.events import TrainingEvent
@@ -30,9 +31,6 @@ from elman.training.trainer_state import TrainerState
 
 FEWEST_UPDATES = 100
 """A budget that fits fewer updates is worth a word."""
-
-CACHE = "cache"
-"""Folder of a run's token arrays while it trains; removed once it has finished."""
 
 
 @dataclass(frozen=True)
@@ -79,20 +77,26 @@ class TrainReport:
         return {"run": str(self.path), "training": self.fit.to_json(), "scores": self.scores}
 
 
-def start_run(request: TrainRequest) -> LanguageModelRun:
+def start_run(
+    request: TrainRequest, *, on_stage: Callable[[str], None] = lambda stage: None
+) -> LanguageModelRun:
     """Make the run folder, prepare the text, build the model and fix the number of updates.
+
+    `on_stage` is told what is being done before each thing that may take a while.
 
     Raises `ElmanError` for settings and files that cannot be used; a folder made for a run that
     could not begin is taken away again.
     """
     early = _settings(request, ())
-    _clear_unbegun(request.out)
     folder = RunFolder.create(request.out)
     cache = folder.path / CACHE
     try:
         cache.mkdir(exist_ok=True)
+        on_stage("reading the text …")
         prepared = prepare_text(early, cache)
         settings = _settings(request, _suggestions(request, early, prepared))
+        if request.budget_seconds is not None:
+            on_stage("measuring how fast this machine is …")
         return _begin(request, folder, settings, prepared)
     except BaseException:
         shutil.rmtree(cache, ignore_errors=True)
@@ -127,10 +131,12 @@ def train_run(
     on_event: Callable[[TrainingEvent], None],
     should_stop: Callable[[], bool],
     before_scoring: Callable[[], None],
+    on_scored: Callable[[int], None],
 ) -> TrainReport:
     """Train `run` to its end, or until `should_stop`; then score the best weights exactly.
 
-    An interrupted run is saved and not scored.
+    An interrupted run is saved and not scored. `on_scored` is told how many tokens of the held-out
+    text have been scored, again and again.
     """
     folder, trainer = run.folder, run.trainer
 
@@ -159,7 +165,9 @@ def train_run(
     folder.load_weights(trainer.model)
     scores: dict[str, Mapping[str, object]] = {
         name: score.to_json()
-        for name, score in held_out_scores(trainer.model, run.prepared, trainer.plan).items()
+        for name, score in held_out_scores(
+            trainer.model, run.settings, run.prepared, trainer.plan, on_scored
+        ).items()
     }
     _write_manifest(run, {"training": report.to_json(), "scores": scores})
     shutil.rmtree(run.cache, ignore_errors=True)
@@ -177,13 +185,6 @@ def _suggestions(request: TrainRequest, early: Settings, prepared: PreparedText)
     return () if given else ("training.epochs=10",)
 
 
-def _clear_unbegun(out: Path) -> None:
-    """Take away what a start that was killed while it prepared its text has left: ids alone."""
-    cache = out / CACHE
-    if cache.is_dir() and [path.name for path in out.iterdir()] == [CACHE]:
-        shutil.rmtree(cache)
-
-
 def _settings(request: TrainRequest, suggestions: tuple[str, ...]) -> Settings:
     """Return defaults, then suggestions, then the file, then the overrides; checked."""
     settings = apply_overrides(Settings(), suggestions)
@@ -199,7 +200,7 @@ def _lasting_names(data: DataSettings) -> DataSettings:
     def lasting(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(
             name
-            if name in STANDARD_INPUT or name.startswith(BUILT_IN_PREFIX)
+            if is_standard_input(name) or name.startswith(BUILT_IN_PREFIX)
             else str(Path(name).absolute())
             for name in names
         )
@@ -218,9 +219,10 @@ def _begin(
     training = replace(settings.training, precision=precision, threads=torch.get_num_threads())
     settings = replace(settings, training=training)
     plan = KernelPlan(training.kernels, precision)
-    notices: tuple[str, ...] = ()
+    notices = notices_of_size(prepared.parts["train"].num_tokens)
     if request.budget_seconds is not None:
-        settings, notices = _fit_budget(request, settings, prepared, plan)
+        settings, more = _fit_budget(request, settings, prepared, plan)
+        notices += more
     elif not settings.training.updates:
         source, _ = training_source(settings, prepared)
         updates = planned_updates(settings.training, source)

@@ -50,11 +50,21 @@ class Part:
         """Tokens of text, boundary marks not counted."""
         return len(self.ids.ids) if isinstance(self.ids, LineArray) else len(self.ids)
 
+    @property
+    def num_lines(self) -> int:
+        """Lines, each of which ends with a stop mark; 0 for a stream."""
+        return len(self.ids) if isinstance(self.ids, LineArray) else 0
+
+    @property
+    def num_predicted(self) -> int:
+        """Tokens of text and stop marks: all that a score counts, but for a stream's first."""
+        return self.num_tokens + self.num_lines
+
     def facts(self) -> dict[str, object]:
         """Return what the manifest records of this part."""
         return {
             "tokens": self.num_tokens,
-            "sequences": len(self.ids) if isinstance(self.ids, LineArray) else 1,
+            "sequences": self.num_lines or 1,
             "characters": self.characters,
             "utf8_bytes": self.utf8_bytes,
             "unknown": self.unknown,
@@ -290,12 +300,18 @@ def reopen_prepared(
     `recorded` is the section `data` of the manifest. Raises `RunError` where the ids are no longer
     those that the run began with.
     """
-    facts = cast(dict[PartName, dict[str, Any]], recorded["parts"])
     try:
+        facts = cast(dict[PartName, dict[str, Any]], recorded["parts"])
         parts = {name: _reopen_part(settings, scratch, name, part) for name, part in facts.items()}
         return PreparedText(tokenizer, parts, (), ())
     except DataError:
         scratch.mkdir(exist_ok=True)
+    except (KeyError, TypeError, AttributeError):
+        raise RunError(
+            "the manifest of the run does not tell what its text was",
+            got="another section data than was written",
+            hint="put manifest.json back as it was",
+        ) from None
     prepared = prepare_text(settings, scratch)
     for name, part in prepared.parts.items():
         if name not in facts or part.ids.digest() != facts[name]["ids_sha256"]:

@@ -13,6 +13,9 @@ from elman.kernels.dispatch import Precision
 MOST_EPOCHS = 40
 """Passes over a text that a budget is filled with at most: more only learn it by heart."""
 
+LEAST_TOKENS = 2_000
+"""A training text of fewer tokens is worth a word: little can be learnt from it."""
+
 LEAST_BFLOAT16_UNITS = 128
 """Layers narrower than this gain nothing from products in bfloat16."""
 
@@ -33,6 +36,16 @@ def suggested_settings(early: Settings, num_tokens: int, *, with_budget: bool) -
     if not (with_budget or early.training.epochs or early.training.updates):
         suggestions.append(f"training.epochs={_epochs(num_tokens)}")
     return tuple(suggestions)
+
+
+def notices_of_size(num_tokens: int) -> tuple[str, ...]:
+    """Return a line to show where a training text of `num_tokens` is too small to learn much."""
+    if num_tokens >= LEAST_TOKENS:
+        return ()
+    return (
+        f"only {num_tokens:,} tokens to learn from: a model will know them by heart and "
+        f"little else; {LEAST_TOKENS:,} are a beginning",
+    )
 
 
 def precision_of(settings: Settings) -> Precision:

@@ -24,6 +24,9 @@ PACKED = (
     (b"\x04\x22\x4d\x18", "LZ4", "lz4 --decompress"),
     (b"\x1f\x9d", "compress", "uncompress"),
 )
+NOT_OF_FILES = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined")
+"""Codecs between text and bytes that are made for names and source code, not for files."""
+
 BZIP2_BLOCK = b"1AY&SY"
 # Shares of a column of bytes, every second or fourth one, that give an unmarked encoding away.
 MOST, FEW, SOME = 0.8, 0.1, 0.05
@@ -34,6 +37,8 @@ def checked_encoding(encoding: str) -> str:
     """Return Python's name of a text encoding; `SettingError` where there is none of that name."""
     try:
         name = codecs.lookup(encoding).name
+        if name in NOT_OF_FILES:
+            raise LookupError(name)
         b"ab".decode(encoding)
         codecs.getincrementaldecoder(encoding)
     except UnicodeError:

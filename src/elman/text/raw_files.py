@@ -12,13 +12,19 @@ from typing import Any, BinaryIO
 from elman.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
+STANDARD_INPUT_FILE = "/dev/stdin"
+
+
+def is_standard_input(name: str) -> bool:
+    """Return whether `name`, as a person gives the name of a file, means standard input."""
+    return name in ("-", STANDARD_INPUT_FILE)
 
 
 def read_blocks(path: str, name: str, size: int, *, head_bytes: int) -> Iterator[bytes]:
     """Yield first up to `head_bytes` of the start, to look at, then all bytes in blocks, then b"".
 
     Blocks have at most `size` bytes. The start is yielded once more as part of the blocks. gzip is
-    known by its first two bytes and never by a name; `-` is standard input. Raises `DataError`
+    known by its first two bytes and never by a name (`is_standard_input` apart). Raises `DataError`
     where the file cannot be read, or is damaged gzip.
     """
     size = max(1, size)
@@ -56,7 +62,7 @@ def _read_up_to(stream: BinaryIO | gzip.GzipFile, count: int) -> bytes:
 
 @contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
-    if path == "-":
+    if is_standard_input(path):
         yield sys.stdin.buffer  # left open: it belongs to the process
     else:
         with Path(path).open("rb") as file:

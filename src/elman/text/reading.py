@@ -15,9 +15,8 @@ from elman.text.encodings import (
     checked_encoding,
     refuse_other_bytes,
 )
-from elman.text.raw_files import read_blocks
+from elman.text.raw_files import is_standard_input, read_blocks
 
-STANDARD_INPUT = "-"
 CHUNK_CHARACTERS = 1 << 20
 MARK = "\ufeff"
 # Unicode's format characters (Cf), which show nothing of their own or only steer what is shown:
@@ -56,7 +55,7 @@ class TextSource:
 
     def __init__(self, path: str, *, encoding: str = "utf-8") -> None:
         self.path, self.encoding = path, checked_encoding(encoding)
-        self.name = "standard input" if path == STANDARD_INPUT else path
+        self.name = "standard input" if is_standard_input(path) else path
         self._report: TextReport | None = None
 
     def chunks(self, chunk_characters: int = CHUNK_CHARACTERS) -> Iterator[str]:
@@ -102,7 +101,7 @@ def open_sources(paths: Sequence[str | Path], *, encoding: str = "utf-8") -> lis
     """
     found: list[str] = []
     for path in map(str, paths):
-        if path == STANDARD_INPUT:
+        if is_standard_input(path):
             found.append(path)
         elif Path(path).is_dir():
             found.extend(_files_in(Path(path)))

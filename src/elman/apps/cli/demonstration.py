@@ -11,7 +11,8 @@ from rich.text import Text
 
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
 from elman.apps.cli.options import duration_seconds, duration_text
-from elman.apps.cli.output import program, say
+from elman.apps.cli.output import error_console, program, say
+from elman.apps.cli.progress import stages
 from elman.apps.cli.training_run import describe, train_with_progress
 from elman.decoding.filters import SamplingSettings
 from elman.recipes.baselines import count_score
@@ -43,18 +44,18 @@ def run_demo(*, out: Path | None, corpus: str, budget: str, seed: int, started: 
     console.print(Text(f"\nelman demo: {TITLES[corpus]}, learnt here and now\n", style="bold"))
     seconds = duration_seconds(budget)
     path = out or Path("runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}"
-    run = start_run(
-        TrainRequest(
-            out=path,
-            overrides=(
-                f'data.train=["{BUILT_IN_PREFIX}{corpus}"]',
-                f"text.unit={'line' if corpus == 'unicode-names' else 'stream'}",
-                f"training.seed={seed}",
-            ),
-            budget_seconds=seconds * (1 - SAVED_FOR_THE_END),
-            started=started,
-        )
+    request = TrainRequest(
+        out=path,
+        overrides=(
+            f'data.train=["{BUILT_IN_PREFIX}{corpus}"]',
+            f"text.unit={'line' if corpus == 'unicode-names' else 'stream'}",
+            f"training.seed={seed}",
+        ),
+        budget_seconds=seconds * (1 - SAVED_FOR_THE_END),
+        started=started,
     )
+    with stages(error_console()) as on_stage:
+        run = start_run(request, on_stage=on_stage)
     describe(run)
     scores = _count_scores(run)
     report = train_with_progress(run)

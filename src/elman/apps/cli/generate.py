@@ -1,5 +1,6 @@
 """`elman generate`: let a trained model talk."""
 
+import os
 import secrets
 import sys
 from dataclasses import dataclass, replace
@@ -10,7 +11,8 @@ from cyclopts import Parameter
 
 from elman.apps.cli.options import Json, Run, Whole, WholeOrNone
 from elman.apps.cli.output import print_json
-from elman.errors import SettingError
+from elman.errors import DataError, SettingError
+from elman.text.raw_files import is_standard_input
 
 if TYPE_CHECKING:
     from elman.recipes.generating import WriteRequest
@@ -43,7 +45,7 @@ def generate(
     prompt: Annotated[
         str,
         Parameter(
-            help="Text to continue, which is not printed again; - reads standard input.",
+            help="Text to continue, which is not printed again; - reads it from standard input.",
             allow_leading_hyphen=True,
             show_default=False,
         ),
@@ -77,12 +79,17 @@ def generate(
     """
     from elman.decoding.filters import SamplingSettings
     from elman.recipes.generating import WriteRequest
+    from elman.text.reading import read_text
 
     _check_samples(num_samples, state)
+    for text in (prompt, *(stop or ())):
+        _check_characters(text)
+    if is_standard_input(prompt):
+        prompt = read_text([prompt], encoding="utf-8")[0]
     how = choosing or ChoosingOptions()
     seed = secrets.randbits(32) if how.seed is None else how.seed
     request = WriteRequest(
-        prompt=sys.stdin.read() if prompt in ("-", "/dev/stdin") else prompt,
+        prompt=prompt,
         max_tokens=max_tokens,
         sampling=SamplingSettings(how.temperature, how.top_k, how.top_p, how.min_p, seed),
         stop=tuple(stop or ()),
@@ -97,8 +104,26 @@ def _check_samples(num_samples: int, state: Path | None) -> None:
         raise SettingError("--num-samples must be an int >= 1", got=str(num_samples))
     if state is not None and num_samples > 1:
         raise SettingError("--state keeps one text", got=f"--num-samples {num_samples}")
-    if state is not None and (state.is_dir() or not state.parent.is_dir()):
-        raise SettingError("--state must be a file in a folder that is there", got=str(state))
+    if state is None:
+        return
+    if state.is_dir():
+        raise SettingError("--state must be a file", got=f"{state}, a folder")
+    if not os.access(state.parent, os.W_OK):
+        raise SettingError(
+            "--state must be a file in a folder that can be written to", got=str(state)
+        )
+
+
+def _check_characters(text: str) -> None:
+    """Refuse bytes of the command line that are no UTF-8, which Python hands on as surrogates."""
+    for position, character in enumerate(text):
+        if "\udc80" <= character <= "\udcff":
+            raise DataError(
+                "a text on the command line must be valid UTF-8",
+                got=f"the byte {ord(character) - 0xDC00:02X} after {position} characters",
+                hint="set the terminal to UTF-8, or give the prompt with --prompt - on standard "
+                "input",
+            )
 
 
 def _write_all(

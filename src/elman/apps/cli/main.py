@@ -20,9 +20,9 @@ from elman.apps.cli.interrupts import EXIT_INTERRUPTED
 from elman.apps.cli.score import score
 from elman.apps.cli.train import train
 from elman.errors import ElmanError, one_line
+from elman.text.raw_files import STANDARD_INPUT_FILE, is_standard_input
 
 EXIT_MISTAKE = 2
-STANDARD_INPUT_FILE = "/dev/stdin"
 
 
 def build_app() -> App:
@@ -49,7 +49,10 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         given = sys.argv[1:] if arguments is None else arguments
         status = build_app()(
             # A lone - is standard input; the parser would take it for an option without a name.
-            [STANDARD_INPUT_FILE if argument == "-" else argument for argument in given],
+            [
+                STANDARD_INPUT_FILE if is_standard_input(argument) else argument
+                for argument in given
+            ],
             exit_on_error=False,
             print_error=False,
             result_action="return_value",

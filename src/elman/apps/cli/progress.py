@@ -2,82 +2,198 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from elman.apps.cli.options import duration_text
 
 SECONDS_BETWEEN_LINES = 10.0
 SPEED_WINDOW_SECONDS = 5.0
+SECONDS_BEFORE_JUDGING = 10.0
+BEHIND = 0.25
+"""A run that will take this share more than its budget is worth a word."""
+
+Clock = Callable[[], float]
 
 
-class TrainingProgress:
-    """Steps, tokens per second, smoothed training loss, held-out bits per character, time left.
+@contextmanager
+def stages(console: Console) -> Iterator[Callable[[str], None]]:
+    """Yield a function that tells a person at a terminal what is being done; a log needs none."""
+    if not console.is_terminal:
+        yield lambda stage: None
+        return
+    with console.status("") as status:
+        yield status.update
 
-    On a terminal this is a bar; elsewhere a line at most every ten seconds and at each validation.
+
+class ProgressLine:
+    """How far a count has come: a bar on a terminal, elsewhere a line every ten seconds at most.
+
+    `label` is what is counted; without a `total` the bar only tells the count. `figures` is the
+    text beside it.
     """
 
-    def __init__(self, console: Console, total_updates: int) -> None:
-        self._console = console
-        self._total = total_updates
+    def __init__(self, console: Console, label: str, total: int | None, unit: str) -> None:
+        self._console, self._label, self._total, self._unit = console, label, total, unit
         self._bar: Progress | None = None
-        if console.is_terminal:
-            self._bar = Progress(
-                TextColumn("training"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[figures]}"),
-                TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-                console=console,
-                refresh_per_second=8,
-            )
-            self._task = self._bar.add_task("training", total=total_updates, figures="")
-        self._bits = ""
+        self._task = TaskID(0)
         self._last_line = time.monotonic()
-        self._marks: list[tuple[float, int]] = []
-        self._tokens = 0
 
     @contextmanager
-    def shown(self) -> Iterator["TrainingProgress"]:
-        """Show the bar while the block runs."""
-        if self._bar is None:
-            yield self
+    def shown(self) -> Iterator[None]:
+        """Show the bar while the block runs; outside of it nothing is shown."""
+        if not self._console.is_terminal:
+            yield
             return
-        with self._bar:
-            yield self
+        counted = [BarColumn(bar_width=24), MofNCompleteColumn()] if self._total else []
+        left = [TimeRemainingColumn(compact=True, elapsed_when_finished=True)]
+        self._bar = Progress(
+            TextColumn(self._label),
+            *counted,
+            TextColumn("{task.fields[figures]}"),
+            *(left if self._total else []),
+            console=self._console,
+            refresh_per_second=8,
+            transient=self._total is None,
+        )
+        self._task = self._bar.add_task(self._label, total=self._total, figures="")
+        try:
+            with self._bar:
+                yield
+        finally:
+            self._bar = None
 
-    def updated(self, update: int, num_tokens: int, loss_nats: float) -> None:
-        """Tell of one update: its number, its tokens and the smoothed loss in nats per token."""
-        self._tokens += num_tokens
-        figures = f"{self._speed():>7,.0f} tokens/s  loss {loss_nats:.3f} nats{self._bits}"
+    def at(self, done: int, figures: str, *, at_once: bool = False) -> None:
+        """Tell that `done` of the total are done; `at_once` even if a line was written just now."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=update, figures=figures)
-        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._line(f"update {update:,}/{self._total:,}  {figures.strip()}")
-
-    def validated(self, update: int, bits_per_character: float, *, best: bool) -> None:
-        """Tell of one validation: bits per character of the text held out for choosing."""
-        self._bits = f"  valid {bits_per_character:.3f} bits/char"
-        if self._bar is None:
-            star = " (best so far)" if best else ""
-            self._line(f"update {update:,}/{self._total:,} {self._bits}{star}")
-
-    def training_done(self) -> None:
-        """Tell that the held-out text is being scored exactly, which may take a moment."""
-        if self._bar is not None:
-            self._bar.stop()
-        print("scoring the held-out text …", file=sys.stderr, flush=True)
-
-    def _speed(self) -> float:
-        """Return tokens per second over the last few seconds."""
+            self._bar.update(self._task, completed=done, figures=figures)
+            return
         now = time.monotonic()
-        self._marks.append((now, self._tokens))
+        if at_once or now - self._last_line >= SECONDS_BETWEEN_LINES:
+            of = f"/{self._total:,}" if self._total else ""
+            self.tell(f"{self._unit} {done:,}{of}  {figures.strip()}")
+            self._last_line = now
+
+    def tell(self, message: str) -> None:
+        """Write a message above the bar."""
+        if self._bar is not None:
+            self._bar.console.print(message, highlight=False, markup=False)
+        else:
+            print(message, file=sys.stderr, flush=True)
+
+
+@dataclass
+class Speed:
+    """Counts per second over the last few seconds."""
+
+    clock: Clock = time.monotonic
+    _marks: list[tuple[float, int]] = field(default_factory=list)
+
+    def at(self, count: int) -> float:
+        """Return the speed now that `count` is reached; 0 where it is not yet known."""
+        now = self.clock()
+        self._marks.append((now, count))
         while len(self._marks) > 2 and now - self._marks[0][0] > SPEED_WINDOW_SECONDS:
             self._marks.pop(0)
         (first, before), (last, after) = self._marks[0], self._marks[-1]
         return (after - before) / (last - first) if last > first else 0.0
 
-    def _line(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-        self._last_line = time.monotonic()
+
+@dataclass
+class Pace:
+    """Whether a run keeps its time: from `started` to `deadline`, both of the monotonic clock."""
+
+    total_updates: int
+    started: float
+    deadline: float
+    clock: Clock = time.monotonic
+    _first: tuple[float, int] | None = None
+    _told: bool = False
+
+    def lateness(self, update: int) -> str | None:
+        """Return one sentence, once, where the run will end far behind its deadline."""
+        now = self.clock()
+        if self._first is None:
+            self._first = (now, update)
+        begun, before = self._first
+        if self._told or update <= before or now - begun < SECONDS_BEFORE_JUDGING:
+            return None
+        end = now + (self.total_updates - update) * (now - begun) / (update - before)
+        asked = self.deadline - self.started
+        if end - self.started <= asked * (1 + BEHIND):
+            return None
+        self._told = True
+        return (
+            f"note: at this pace the run takes {duration_text(end - self.started)}, not the "
+            f"{duration_text(asked)} asked for: the machine is busier than when it was measured. "
+            "Ctrl-C saves; --resume goes on"
+        )
+
+
+class TrainingProgress:
+    """Steps, tokens per second, smoothed training loss, held-out figure, time left; then scoring.
+
+    `num_scored` is the number of held-out tokens that are scored at the end.
+    """
+
+    def __init__(
+        self, console: Console, total_updates: int, *, num_scored: int, pace: Pace | None = None
+    ) -> None:
+        self._console = console
+        self._training = ProgressLine(console, "training", total_updates, "update")
+        self._scoring = ProgressLine(console, "scoring ", num_scored or None, "scored")
+        self._shown = self._training
+        self._pace, self._speed = pace, Speed()
+        self._held_out = ""
+        self._tokens = 0
+
+    @contextmanager
+    def shown(self) -> Iterator["TrainingProgress"]:
+        """Show the bar of training while the block runs."""
+        with self._training.shown():
+            yield self
+
+    @contextmanager
+    def scoring(self) -> Iterator["TrainingProgress"]:
+        """Show the bar of scoring the held-out text exactly while the block runs."""
+        self._shown, self._speed = self._scoring, Speed()
+        if not self._console.is_terminal:
+            self.tell("scoring the held-out text …")
+        with self._scoring.shown():
+            yield self
+
+    def updated(self, update: int, num_tokens: int, loss_nats: float) -> None:
+        """Tell of one update: its number, its tokens and the smoothed loss in nats per token."""
+        self._tokens += num_tokens
+        speed = self._speed.at(self._tokens)
+        self._training.at(
+            update, f"{speed:>7,.0f} tokens/s  loss {loss_nats:.3f} nats{self._held_out}"
+        )
+        late = self._pace.lateness(update) if self._pace is not None else None
+        if late is not None:
+            self.tell(late)
+
+    def validated(self, update: int, figure: str, *, best: bool) -> None:
+        """Tell of one validation: the figure of the text held out for choosing."""
+        self._held_out = f"  valid {figure}"
+        star = "  (best so far)" if best else ""
+        self._training.at(update, self._held_out + star, at_once=True)
+
+    def scored(self, num_tokens: int) -> None:
+        """Tell how many tokens of the held-out text are scored by now."""
+        self._scoring.at(num_tokens, f"{self._speed.at(num_tokens):>7,.0f} tokens/s")
+
+    def tell(self, message: str) -> None:
+        """Write a message above the bar."""
+        self._shown.tell(message)

@@ -1,5 +1,6 @@
 """A training run as a person sees it: what was read, progress, how it ended, what to do next."""
 
+import math
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,8 @@ from types import MappingProxyType
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED, polite_interrupts
 from elman.apps.cli.options import duration_text
 from elman.apps.cli.output import error_console, print_json, program, say, score_table
-from elman.apps.cli.progress import TrainingProgress
+from elman.apps.cli.progress import Pace, TrainingProgress, stages
+from elman.config.settings import Level
 from elman.errors import DataError, SettingError
 from elman.evaluation.units import nats_to_bits
 from elman.recipes.language_model import (
@@ -19,10 +21,17 @@ from elman.recipes.language_model import (
     start_run,
     train_run,
 )
+from elman.recipes.preparing import Part
 from elman.text.reading import read_text
 from elman.training.events import TrainingEvent, UpdateEvent, ValidationEvent
 
 TITLES = MappingProxyType({"valid": "held out, for choosing", "test": "held out, never used"})
+
+MOST_NAMES = 4
+"""Names of files told; of more than these the number is told."""
+
+MOST_NATS = 20.0
+"""A loss above this is told in nats: its perplexity is a number that nobody reads."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +77,19 @@ def run_training(invocation: Invocation, *, resume: bool, as_json: bool) -> int:
                 allowed="--out RUN --resume",
             )
         run = resume_run(invocation.out)
-        say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
+        say(_resumed(run))
     else:
         if not invocation.files["train"] and invocation.config is None:
             raise DataError("there is nothing to learn from", hint="name a text with --data FILE")
-        run = start_run(invocation.request())
+        with stages(error_console()) as on_stage:
+            run = start_run(invocation.request(), on_stage=on_stage)
     describe(run)
+    pace = None
+    if invocation.budget_seconds is not None:
+        deadline = invocation.started + invocation.budget_seconds
+        pace = Pace(run.trainer.total_updates, invocation.started, deadline)
     try:
-        report = train_with_progress(run)
+        report = train_with_progress(run, pace)
     except KeyboardInterrupt:
         say(
             "interrupted; the training is complete and saved. "
@@ -99,11 +113,19 @@ def describe(run: LanguageModelRun) -> None:
     """Tell what was read and what will be trained, with every notice."""
     prepared, settings = run.prepared, run.settings
     train = prepared.parts["train"]
-    held = ", ".join(
-        f"{part.num_tokens:,} {name}" for name, part in prepared.parts.items() if name != "train"
-    )
+    names = [report.name for report in prepared.reports]
+    if len(names) > 1:
+        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+        say(f"files: {', '.join(names[:MOST_NAMES])}{more}")
+    lines = f" in {train.num_lines:,} lines, each with a stop mark" if train.num_lines else ""
     say(
-        f"text:  {train.characters:,} characters, {train.num_tokens:,} {settings.text.level} tokens"
+        f"text:  {train.characters:,} characters, "
+        f"{train.num_tokens:,} {settings.text.level} tokens{lines}"
+    )
+    held = ", ".join(
+        f"{part.num_tokens:,} {name}{_unknown(part)}"
+        for name, part in prepared.parts.items()
+        if name != "train"
     )
     say(f"       held out: {held or 'none'}; vocabulary: {len(prepared.tokenizer.vocabulary):,}")
     facts = run.trainer.model.describe()
@@ -117,26 +139,51 @@ def describe(run: LanguageModelRun) -> None:
         say(f"note: {notice}")
 
 
-def train_with_progress(run: LanguageModelRun) -> TrainReport:
-    """Train `run` under a progress bar; Ctrl-C saves and stops."""
-    progress = TrainingProgress(error_console(), run.trainer.total_updates)
+def train_with_progress(run: LanguageModelRun, pace: Pace | None = None) -> TrainReport:
+    """Train `run` under a progress bar; Ctrl-C saves and stops. `pace` tells when it falls behind.
+
+    The exact scores of the held-out text come at the end, under a bar of their own.
+    """
+    num_scored = sum(
+        part.num_predicted for name, part in run.prepared.parts.items() if name != "train"
+    )
+    progress = TrainingProgress(
+        error_console(), run.trainer.total_updates, num_scored=num_scored, pace=pace
+    )
     valid = run.prepared.parts.get("valid")
 
     def observe(event: TrainingEvent) -> None:
         if isinstance(event, UpdateEvent):
             progress.updated(event.update, event.num_tokens, event.smoothed_nats or float("nan"))
         elif isinstance(event, ValidationEvent) and valid is not None:
-            bits = nats_to_bits(event.loss_nats) / max(valid.characters, 1)
-            progress.validated(event.update, bits, best=event.best)
+            figure = validation_figure(event, valid, run.settings.text.level)
+            progress.validated(event.update, figure, best=event.best)
 
-    with ExitStack() as polite, progress.shown():
-        asked = polite.enter_context(polite_interrupts(lambda: say("stopping after this update …")))
+    with ExitStack() as scoring, ExitStack() as training:
+        training.enter_context(progress.shown())
+        asked = training.enter_context(
+            polite_interrupts(lambda: progress.tell("stopping after this update …"))
+        )
 
         def before_scoring() -> None:
-            progress.training_done()
-            polite.close()  # all is saved: from here on Ctrl-C stops at once
+            training.close()  # all is saved: from here on Ctrl-C stops at once
+            scoring.enter_context(progress.scoring())
 
-        return train_run(run, on_event=observe, should_stop=asked, before_scoring=before_scoring)
+        return train_run(
+            run,
+            on_event=observe,
+            should_stop=asked,
+            before_scoring=before_scoring,
+            on_scored=progress.scored,
+        )
+
+
+def validation_figure(event: ValidationEvent, part: Part, level: Level) -> str:
+    """Return the held-out figure to watch: perplexity per word, else bits per character."""
+    if level in ("word", "bpe") and event.num_tokens:
+        nats = event.loss_nats / event.num_tokens
+        return f"perplexity {math.exp(nats):,.1f}" if nats < MOST_NATS else f"{nats:.1f} nats"
+    return f"{nats_to_bits(event.loss_nats) / max(part.characters, 1):.3f} bits/char"
 
 
 def tell_result(report: TrainReport) -> None:
@@ -159,6 +206,19 @@ def tell_result(report: TrainReport) -> None:
             score_table({TITLES[name]: score for name, score in report.scores.items()})
         )
     say(f"run: {report.path}")
+
+
+def _resumed(run: LanguageModelRun) -> str:
+    done, total = run.trainer.update, run.trainer.total_updates
+    if done >= total:
+        return f"all {total:,} updates are done already: the held-out text is scored again"
+    return f"going on after update {done:,} of {total:,}"
+
+
+def _unknown(part: Part) -> str:
+    if not part.unknown:
+        return ""
+    return f" ({100 * part.unknown / part.num_tokens:.2g} % unknown)"
 
 
 def _toml_list(names: tuple[str, ...]) -> str:

@@ -1,0 +1,107 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from elman.apps.cli.progress import Pace, ProgressLine, Speed
+from elman.apps.cli.training_run import validation_figure
+from elman.recipes.held_out import counted
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_run_that_keeps_its_time_is_left_alone() -> None:
+    clock = Clock()
+    pace = Pace(100, started=1000.0, deadline=1120.0, clock=clock)
+    for update in range(1, 101):
+        clock.now += 1.2
+        assert pace.lateness(update) is None
+
+
+def test_a_run_far_behind_its_budget_is_told_once_with_the_time_it_will_take() -> None:
+    clock = Clock()
+    pace = Pace(100, started=1000.0, deadline=1120.0, clock=clock)
+    told = []
+    for update in range(1, 31):
+        clock.now += 4.0
+        told.append(pace.lateness(update))
+    (sentence,) = filter(None, told)
+    assert "takes 6 min 40 s, not the 2 min 00 s asked for" in sentence
+
+
+def test_a_slow_first_moment_is_not_yet_a_run_behind() -> None:
+    clock = Clock()
+    pace = Pace(100, started=1000.0, deadline=1120.0, clock=clock)
+    clock.now += 9.0
+    assert pace.lateness(1) is None
+    clock.now += 9.0
+    assert pace.lateness(2) is None  # 9 s since the first: too soon to judge
+
+
+def test_speed_is_that_of_the_last_seconds() -> None:
+    clock = Clock()
+    speed = Speed(clock)
+    assert speed.at(0) == 0.0
+    for second in range(1, 11):
+        clock.now += 1.0
+        speed.at(100 * second)
+    clock.now += 5.0
+    assert speed.at(1000 + 5 * 40) == pytest.approx(40.0)
+
+
+def test_beside_a_terminal_a_line_comes_at_once_only_where_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = ProgressLine(Console(file=io.StringIO()), "training", 10, "update")
+    with line.shown():
+        line.at(1, "too soon")
+        line.at(2, "held out", at_once=True)
+    assert capsys.readouterr().err == "update 2/10  held out\n"
+
+
+def test_ids_are_counted_once_they_have_been_used() -> None:
+    import numpy as np
+
+    told: list[int] = []
+    lines = iter(counted([np.arange(3), np.arange(0), np.arange(5)], told.append, marks=1))
+    next(lines)
+    assert told == []
+    assert [len(ids) for ids in lines] == [0, 5]
+    assert told == [4, 5, 11]
+
+
+@pytest.mark.parametrize(
+    ("level", "nats", "shown"),
+    [
+        ("char", 138.62943611, "2.000 bits/char"),
+        ("word", 20 * 5.0, "perplexity 148.4"),
+        ("bpe", 20 * 25.0, "25.0 nats"),
+    ],
+)
+def test_the_figure_to_watch_is_that_of_the_level(level: str, nats: float, shown: str) -> None:
+    import numpy as np
+
+    from elman.data.token_array import TokenArray
+    from elman.recipes.preparing import Part
+    from elman.training.events import ValidationEvent
+
+    event = ValidationEvent(
+        update=1,
+        epoch=0,
+        loss_nats=nats,
+        num_tokens=20,
+        best=True,
+        num_without_better=0,
+        training_nats=None,
+        elapsed_seconds=0.0,
+    )
+    part = Part(TokenArray(np.zeros(20, dtype="uint8")), characters=100, utf8_bytes=100, unknown=0)
+    assert validation_figure(event, part, level) == shown  # type: ignore[arg-type]
