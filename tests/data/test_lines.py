@@ -50,9 +50,7 @@ def test_ada_is_read_from_its_start_mark_and_predicted_to_its_stop_mark() -> Non
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)
-@given(
-    lines_lists, st.integers(1, 9), st.sampled_from(["shuffled", "stored"]), st.integers(1, 5)
-)
+@given(lines_lists, st.integers(1, 9), st.sampled_from(["shuffled", "stored"]), st.integers(1, 5))
 def test_every_line_comes_once_an_epoch_whole_and_alone_in_its_row(
     lines: list[list[int]], batch_size: int, order: LineOrder, length_pool: int
 ) -> None:

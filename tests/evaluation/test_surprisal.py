@@ -16,8 +16,9 @@ from elman.evaluation.surprisal import (
     SURPRISAL_COLUMNS,
     TokenRows,
     escape_field,
-    write_line_surprisal,
-    write_stream_surprisal,
+    in_parts,
+    score_line_rows,
+    score_stream_rows,
 )
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
@@ -54,7 +55,7 @@ def log2_probabilities(model: RecurrentLanguageModel, read: list[int]) -> list[f
 def test_every_token_of_a_stream_has_a_row_in_bits(cut: int, boundary_id: int | None) -> None:
     text, model, out = "ab\tba\n\\aab", small_model(), io.StringIO()
     chunks = [rows_of(text[n : n + cut], n) for n in range(0, len(text), cut)]
-    score = write_stream_surprisal(
+    score = score_stream_rows(
         model, chunks, out, plan=KernelPlan(), window=4, boundary_id=boundary_id, unk_id=2
     )
     table = table_of(out.getvalue())
@@ -78,7 +79,7 @@ def test_every_token_of_a_stream_has_a_row_in_bits(cut: int, boundary_id: int | 
 def test_rows_of_lines_end_with_the_stop_mark() -> None:
     model, out = small_model(), io.StringIO()
     lines = [rows_of("ab"), rows_of("", 3), rows_of("b", 4)]
-    score = write_line_surprisal(
+    score = score_line_rows(
         model, lines, out, plan=KernelPlan(), boundary_id=0, boundary_text="[ S ]", batch_size=2
     )
     table = table_of(out.getvalue())
@@ -109,14 +110,14 @@ def test_rows_come_out_while_the_text_is_read() -> None:
             behind.append(number * 8 - (out.getvalue().count("\n") - 1))
             yield rows_of("abababab", number * 8)
 
-    write_stream_surprisal(small_model(), chunks(), out, plan=KernelPlan(), window=16)
+    score_stream_rows(small_model(), chunks(), out, plan=KernelPlan(), window=16)
     assert out.getvalue().count("\n") == 1 + 400
     assert max(behind[1:]) <= 16 + 8
 
 
 def test_the_header_names_the_columns_even_of_an_empty_stream() -> None:
     out = io.StringIO()
-    score = write_stream_surprisal(small_model(), [], out, plan=KernelPlan())
+    score = score_stream_rows(small_model(), [], out, plan=KernelPlan())
     assert out.getvalue() == "\t".join(SURPRISAL_COLUMNS) + "\n"
     assert score.num_tokens == 0
 
@@ -134,3 +135,12 @@ def test_an_escaped_field_stays_in_its_row_and_can_be_read_back(text: str) -> No
     assert "\t" not in escaped
     quoted = escaped.replace("'", "\\'")
     assert ast.literal_eval(f"'{quoted}'") == text
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 9])
+def test_rows_in_parts_join_to_the_rows(most: int) -> None:
+    rows = TokenRows(np.arange(5), np.arange(5) * 2, np.arange(5) * 2 + 1, list("abcde"))
+    parts = list(in_parts(rows, most))
+    assert all(len(part.ids) <= most for part in parts)
+    assert [i for part in parts for i in part.ids.tolist()] == rows.ids.tolist()
+    assert "".join(text for part in parts for text in part.texts) == "abcde"

@@ -1,4 +1,4 @@
-"""Surprisal of every token in bits, with character offsets: a table written while text is read."""
+"""Scores of tokens with their places, and a table of each one's surprisal written on the way."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,25 +38,32 @@ class TokenRows:
             )
 
 
-def write_stream_surprisal(
+def in_parts(rows: TokenRows, most: int) -> Iterator[TokenRows]:
+    """Yield `rows` in order, at most `most` of them at once."""
+    for start in range(0, len(rows.ids), most):
+        part = slice(start, start + most)
+        yield TokenRows(rows.ids[part], rows.starts[part], rows.ends[part], rows.texts[part])
+
+
+def score_stream_rows(
     model: RecurrentLanguageModel,
     chunks: Iterable[TokenRows],
-    out: TextIO,
+    table: TextIO | None,
     *,
     plan: KernelPlan,
     window: int = STREAM_WINDOW,
     boundary_id: int | None = None,
     unk_id: int | None = None,
 ) -> LanguageScore:
-    """Score a stream as `score_stream` does and write one row for each of its tokens to `out`.
+    """Score a stream as `score_stream` does and write a row for each of its tokens to `table`.
 
-    The first token of a stream without a start mark is context only: its surprisal is left empty.
-    The columns are tab-separated, SURPRISAL_COLUMNS in the first line: start and end as given, the
-    token escaped (`escape_field`), surprisal_bits = -log2 p in as many digits as the float64 needs,
-    unknown 0 or 1; nothing is quoted. Rows come out as the text is read; about `window` tokens and
-    one chunk are held at a time.
+    Without a table the score alone is returned. The first token of a stream without a start mark is
+    context only: its surprisal is left empty. The columns are tab-separated, SURPRISAL_COLUMNS in
+    the first line: start and end as given, the token escaped (`escape_field`), surprisal_bits =
+    -log2 p in as many digits as the float64 needs, unknown 0 or 1; nothing is quoted. Rows come out
+    as the text is read; about `window` tokens and one chunk are held at a time.
     """
-    table = _Table(out, unk_id)
+    rows_out = _Table(table, unk_id)
     pending: deque[TokenRows] = deque()
     offset = 0  # of the first row not yet written, within the oldest chunk pending
 
@@ -68,7 +75,7 @@ def write_stream_surprisal(
                 continue
             pending.append(rows)
             if is_first:
-                table.write_context(rows, 1)
+                rows_out.write_context(rows, 1)
                 is_first, offset = False, 1
             yield rows.ids
 
@@ -78,7 +85,7 @@ def write_stream_surprisal(
         while done < len(nats_N):
             rows = pending[0]
             count = min(len(rows.ids) - offset, len(nats_N) - done)
-            table.write(rows, offset, nats_N[done : done + count])
+            rows_out.write(rows, offset, nats_N[done : done + count])
             done, offset = done + count, offset + count
             if offset == len(rows.ids):
                 pending.popleft()
@@ -95,10 +102,10 @@ def write_stream_surprisal(
     )
 
 
-def write_line_surprisal(
+def score_line_rows(
     model: RecurrentLanguageModel,
     lines: Iterable[TokenRows],
-    out: TextIO,
+    table: TextIO | None,
     *,
     plan: KernelPlan,
     boundary_id: int,
@@ -106,13 +113,13 @@ def write_line_surprisal(
     batch_size: int = 64,
     unk_id: int | None = None,
 ) -> LanguageScore:
-    """Score lines as `score_lines` does; write one row for each token and each stop mark to `out`.
+    """Score lines as `score_lines` does; write a row for each token and stop mark to `table`.
 
-    The table is that of `write_stream_surprisal`. The stop mark's row comes last in its line, is
-    called `boundary_text`, and has no width: both offsets are the end of the line's last token (0
-    where a first line is empty, the end of the line before where a later one is).
+    The table is that of `score_stream_rows`, and may be None. The stop mark's row comes last in its
+    line, is called `boundary_text`, and has no width: both offsets are the end of the line's last
+    token (0 where a first line is empty, the end of the line before where a later one is).
     """
-    table = _Table(out, unk_id)
+    rows_out = _Table(table, unk_id)
     pending: deque[TokenRows] = deque()
     end = 0
 
@@ -126,12 +133,12 @@ def write_line_surprisal(
     ) -> None:
         nonlocal end
         rows = pending.popleft()
-        table.write(rows, 0, nats_N[:-1])
+        rows_out.write(rows, 0, nats_N[:-1])
         if len(rows.ends):
             end = int(rows.ends[-1])
         stop_N = np.array([end])
         stop = TokenRows(targets_N[-1:], stop_N, stop_N, (boundary_text,))
-        table.write(stop, 0, nats_N[-1:])
+        rows_out.write(stop, 0, nats_N[-1:])
 
     return score_lines(
         model,
@@ -158,11 +165,12 @@ def escape_field(text: str) -> str:
 
 
 class _Table:
-    """The rows of one table, its header written at once."""
+    """The rows of one table, its header written at once; without a file nothing is written."""
 
-    def __init__(self, out: TextIO, unk_id: int | None) -> None:
+    def __init__(self, out: TextIO | None, unk_id: int | None) -> None:
         self._out, self._unk_id = out, unk_id
-        out.write("\t".join(SURPRISAL_COLUMNS) + "\n")
+        if out is not None:
+            out.write("\t".join(SURPRISAL_COLUMNS) + "\n")
 
     def write_context(self, rows: TokenRows, count: int) -> None:
         """Write the first `count` rows as context only, their surprisal left empty."""
@@ -170,10 +178,14 @@ class _Table:
 
     def write(self, rows: TokenRows, first: int, nats_N: npt.NDArray[np.float64]) -> None:
         """Write rows[first : first + N] with nats_N in bits."""
+        if self._out is None:
+            return
         bits = [repr(value) for value in (nats_N * BITS_PER_NAT).tolist()]
         self._write(rows, slice(first, first + len(bits)), bits)
 
     def _write(self, rows: TokenRows, part: slice, bits: Sequence[str]) -> None:
+        if self._out is None:
+            return
         unk_id = self._unk_id
         columns = zip(
             rows.ids[part].tolist(),

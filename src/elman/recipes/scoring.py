@@ -1,7 +1,7 @@
 """The exact score of files under a trained model, and the surprisal of each of their tokens."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -12,7 +12,7 @@ from elman.checkpoints.atomic_files import writing_atomically
 from elman.config.settings import UnknownPolicy
 from elman.errors import DataError, SettingError
 from elman.evaluation.language import score_lines, score_stream
-from elman.evaluation.surprisal import TokenRows, write_line_surprisal, write_stream_surprisal
+from elman.evaluation.surprisal import TokenRows, in_parts, score_line_rows, score_stream_rows
 from elman.evaluation.units import LanguageScore
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.held_out import stream_boundary
@@ -21,6 +21,9 @@ from elman.recipes.trained import TrainedModel
 from elman.text.building import pieces_of
 from elman.text.normalising import normalised_chunks
 from elman.text.vocabulary import BOUNDARY
+
+TOKENS_AT_ONCE = 4096
+"""Tokens handed on at once, after which progress is told."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,10 @@ class _Rows:
 
     trained: TrainedModel
     policy: UnknownPolicy | None
+    on_scored: Callable[[int], None]
     tally: TextTally = field(default_factory=TextTally)
     num_skipped: int = 0
+    num_read: int = 0
 
     def of_stream(self, chunks: Iterable[str]) -> Iterator[TokenRows]:
         """Yield the tokens of a stream with their offsets in its normalised text."""
@@ -51,7 +56,9 @@ class _Rows:
         position = 0
         normal = normalised_chunks(self.tally.text(chunks), form)
         for piece in pieces_of(normal, tokenizer.safe_cut):
-            yield self._rows(piece, position)
+            for rows in in_parts(self._rows(piece, position), TOKENS_AT_ONCE):
+                yield rows
+                self._count(rows)
             position += len(piece)
 
     def of_lines(self, corpus: Corpus) -> Iterator[TokenRows]:
@@ -63,10 +70,16 @@ class _Rows:
                 # The line's end is a character of the text: the stop mark predicts it.
                 self.tally.characters += len(line) + 1
                 self.tally.utf8_bytes += len(line.encode("utf-8", "surrogatepass")) + 1
-                yield self._rows(text, position)
+                rows = self._rows(text, position)
+                yield rows
+                self._count(rows)
             else:
                 self.tally.blank_lines += 1
             position += len(text) + 1
+
+    def _count(self, rows: TokenRows) -> None:
+        self.num_read += len(rows.ids)
+        self.on_scored(self.num_read)
 
     def _rows(self, text: str, position: int) -> TokenRows:
         tokenizer = self.trained.tokenizer
@@ -77,7 +90,12 @@ class _Rows:
         return TokenRows(ids, starts + position, ends + position, texts)
 
 
-def score_files(trained: TrainedModel, request: ScoreRequest) -> LanguageScore:
+def score_files(
+    trained: TrainedModel,
+    request: ScoreRequest,
+    *,
+    on_scored: Callable[[int], None] = lambda num_tokens: None,
+) -> LanguageScore:
     """Score the text of the files named, in constant memory; write its surprisals where asked.
 
     Raises `DataError` for what cannot be read and where there is nothing to predict, and
@@ -86,7 +104,7 @@ def score_files(trained: TrainedModel, request: ScoreRequest) -> LanguageScore:
     for name, value in (("--batch-size", request.batch_size), ("--window", request.window)):
         if value < 1:
             raise SettingError(f"{name} must be an int >= 1", got=str(value))
-    rows = _Rows(trained, request.unknown)
+    rows = _Rows(trained, request.unknown, on_scored)
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         corpus = open_corpus(
             request.names,
@@ -98,7 +116,7 @@ def score_files(trained: TrainedModel, request: ScoreRequest) -> LanguageScore:
             score = _score(trained, rows, corpus, request)
         else:
             with writing_atomically(request.per_token) as table:
-                score = _score_to_table(trained, rows, corpus, request, table)
+                score = _score(trained, rows, corpus, request, table)
     if not score.num_tokens:
         raise DataError(
             "there is nothing to predict in the text",
@@ -158,37 +176,16 @@ def first_context(trained: TrainedModel) -> int:
 
 
 def _score(
-    trained: TrainedModel, rows: _Rows, corpus: Corpus, request: ScoreRequest
+    trained: TrainedModel,
+    rows: _Rows,
+    corpus: Corpus,
+    request: ScoreRequest,
+    table: TextIO | None = None,
 ) -> LanguageScore:
     vocabulary = trained.tokenizer.vocabulary
     if trained.settings.text.unit == "line":
         assert vocabulary.boundary_id is not None
-        return score_lines(
-            trained.model,
-            (row.ids for row in rows.of_lines(corpus)),
-            plan=trained.plan,
-            boundary_id=vocabulary.boundary_id,
-            batch_size=request.batch_size,
-            window=request.window,
-            unk_id=vocabulary.unk_id,
-        )
-    return score_stream(
-        trained.model,
-        (row.ids for row in rows.of_stream(corpus.chunks())),
-        plan=trained.plan,
-        window=request.window,
-        boundary_id=stream_boundary(trained.settings, vocabulary),
-        unk_id=vocabulary.unk_id,
-    )
-
-
-def _score_to_table(
-    trained: TrainedModel, rows: _Rows, corpus: Corpus, request: ScoreRequest, table: TextIO
-) -> LanguageScore:
-    vocabulary = trained.tokenizer.vocabulary
-    if trained.settings.text.unit == "line":
-        assert vocabulary.boundary_id is not None
-        return write_line_surprisal(
+        return score_line_rows(
             trained.model,
             rows.of_lines(corpus),
             table,
@@ -198,7 +195,7 @@ def _score_to_table(
             batch_size=request.batch_size,
             unk_id=vocabulary.unk_id,
         )
-    return write_stream_surprisal(
+    return score_stream_rows(
         trained.model,
         rows.of_stream(corpus.chunks()),
         table,

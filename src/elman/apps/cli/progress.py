@@ -141,6 +141,14 @@ class Pace:
         )
 
 
+@contextmanager
+def scoring(console: Console) -> Iterator[Callable[[int], None]]:
+    """Yield a function that tells how many tokens of a text of unknown length are scored."""
+    line, speed = ProgressLine(console, "scoring", None, "scored"), Speed()
+    with line.shown():
+        yield lambda done: line.at(done, f"{done:,} tokens, {speed.at(done):,.0f} a second")
+
+
 class TrainingProgress:
     """Steps, tokens per second, smoothed training loss, held-out figure, time left; then scoring.
 

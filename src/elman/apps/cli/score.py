@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from elman.apps.cli.options import Json, Run, Whole
-from elman.apps.cli.output import print_json, say, score_table
+from elman.apps.cli.output import error_console, print_json, say, score_table
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
@@ -67,10 +67,13 @@ def score(
 
 
 def _score(run: Path, request: "ScoreRequest", *, as_json: bool) -> None:
+    from elman.apps.cli.progress import scoring
     from elman.recipes.scoring import score_files
     from elman.recipes.trained import open_trained
 
-    figures = score_files(open_trained(run), request).to_json()
+    trained = open_trained(run)
+    with scoring(error_console()) as on_scored:
+        figures = score_files(trained, request, on_scored=on_scored).to_json()
     if as_json:
         print_json(figures)
     else:
