@@ -20,6 +20,7 @@ from elman.apps.cli.options import duration_text
 
 SECONDS_BETWEEN_LINES = 10.0
 SPEED_WINDOW_SECONDS = 5.0
+BAR_WIDTH, NARROW_BAR_WIDTH, WIDE_CONSOLE = 24, 6, 100
 SECONDS_BEFORE_JUDGING = 10.0
 BEHIND = 0.25
 """A run that will take this share more than its budget is worth a word."""
@@ -40,8 +41,8 @@ def stages(console: Console) -> Iterator[Callable[[str], None]]:
 class ProgressLine:
     """How far a count has come: a bar on a terminal, elsewhere a line every ten seconds at most.
 
-    `label` is what is counted; without a `total` the bar only tells the count. `figures` is the
-    text beside it.
+    `label` stands before the bar; without a `total` only the figures are shown, which the caller
+    words. `unit` begins a line where there is no bar.
     """
 
     def __init__(self, console: Console, label: str, total: int | None, unit: str) -> None:
@@ -56,11 +57,12 @@ class ProgressLine:
         if not self._console.is_terminal:
             yield
             return
-        counted = [BarColumn(bar_width=24), MofNCompleteColumn()] if self._total else []
+        width = BAR_WIDTH if self._console.width >= WIDE_CONSOLE else NARROW_BAR_WIDTH
+        counted = [BarColumn(bar_width=width), MofNCompleteColumn()]
         left = [TimeRemainingColumn(compact=True, elapsed_when_finished=True)]
         self._bar = Progress(
-            TextColumn(self._label),
-            *counted,
+            *([TextColumn(self._label)] if self._label else []),
+            *(counted if self._total else []),
             TextColumn("{task.fields[figures]}"),
             *(left if self._total else []),
             console=self._console,
@@ -159,8 +161,8 @@ class TrainingProgress:
         self, console: Console, total_updates: int, *, num_scored: int, pace: Pace | None = None
     ) -> None:
         self._console = console
-        self._training = ProgressLine(console, "training", total_updates, "update")
-        self._scoring = ProgressLine(console, "scoring ", num_scored or None, "scored")
+        self._training = ProgressLine(console, "", total_updates, "update")
+        self._scoring = ProgressLine(console, "scoring", num_scored or None, "scored")
         self._shown = self._training
         self._pace, self._speed = pace, Speed()
         self._held_out = ""
@@ -186,7 +188,7 @@ class TrainingProgress:
         self._tokens += num_tokens
         speed = self._speed.at(self._tokens)
         self._training.at(
-            update, f"{speed:>7,.0f} tokens/s  loss {loss_nats:.3f} nats{self._held_out}"
+            update, f"{speed:,.0f} tokens/s  loss {loss_nats:.3f} nats{self._held_out}"
         )
         late = self._pace.lateness(update) if self._pace is not None else None
         if late is not None:
@@ -200,7 +202,7 @@ class TrainingProgress:
 
     def scored(self, num_tokens: int) -> None:
         """Tell how many tokens of the held-out text are scored by now."""
-        self._scoring.at(num_tokens, f"{self._speed.at(num_tokens):>7,.0f} tokens/s")
+        self._scoring.at(num_tokens, f"{self._speed.at(num_tokens):,.0f} tokens/s")
 
     def tell(self, message: str) -> None:
         """Write a message above the bar."""

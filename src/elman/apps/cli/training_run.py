@@ -120,14 +120,15 @@ def describe(run: LanguageModelRun) -> None:
     lines = f" in {train.num_lines:,} lines, each with a stop mark" if train.num_lines else ""
     say(
         f"text:  {train.characters:,} characters, "
-        f"{train.num_tokens:,} {settings.text.level} tokens{lines}"
+        f"{train.num_tokens:,} {settings.text.level} tokens{lines}; "
+        f"vocabulary: {len(prepared.tokenizer.vocabulary):,}"
     )
     held = ", ".join(
         f"{part.num_tokens:,} {name}{_unknown(part)}"
         for name, part in prepared.parts.items()
         if name != "train"
     )
-    say(f"       held out: {held or 'none'}; vocabulary: {len(prepared.tokenizer.vocabulary):,}")
+    say(f"       held out: {held or 'none'}")
     facts = run.trainer.model.describe()
     threads = settings.training.threads
     say(f"model: {facts['cell']}, {facts['layers']}, {int(facts['parameters']):,} parameters")
