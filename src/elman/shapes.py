@@ -16,6 +16,7 @@ AXES: Mapping[str, str] = MappingProxyType(
         "S": "source time",
         "E": "embedding or input features",
         "H": "hidden units",
+        "P": "output of a layer: hidden units, or their projection",
         "G": "stacked gates",
         "L": "layers",
         "D": "directions",

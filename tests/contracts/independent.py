@@ -1,7 +1,7 @@
 """Float64 NumPy versions of every cell, written from the papers, sharing no code with `elman`.
 
-Each takes one row x [T, E], its first state, and the four parameters in torch's order, and returns
-the outputs [T, H] and the last state. Nothing here is vectorised over rows, so that no batch, no
+Each takes one row x [T, E], its first state, and the parameters by name, and returns the outputs
+[T, P] and the last state. Nothing here is vectorised over rows, so that no batch, no
 padding and no neighbour exists for it.
 """
 
@@ -12,16 +12,29 @@ import numpy as np
 
 Array = np.ndarray
 Row = tuple[Array, tuple[Array, ...]]
-RowFunction = Callable[[Array, tuple[Array, ...], tuple[Array, Array, Array, Array]], Row]
+RowFunction = Callable[[Array, tuple[Array, ...], Mapping[str, Array]], Row]
 
 
 def _sigma(a):
     return 1.0 / (1.0 + np.exp(-a))
 
 
+def _four(weights, gates):
+    """W, U, b and c of each gate; a bias that is not there is 0."""
+    rows = len(weights["weight_ih"])
+    none = np.zeros(rows)
+    named = (
+        weights["weight_ih"],
+        weights.get("weight_hh", np.zeros((rows, 1))),
+        weights.get("bias_ih", none),
+        weights.get("bias_hh", none),
+    )
+    return [np.split(weight, gates) for weight in named]
+
+
 def _elman(function) -> RowFunction:
     def run(x_TE, state, weights):
-        w, u, b, c = weights
+        (w,), (u,), (b,), (c,) = _four(weights, 1)
         (h,) = state
         outputs = []
         for x in x_TE:
@@ -34,9 +47,7 @@ def _elman(function) -> RowFunction:
 
 def _gru(reset: str, update: str) -> RowFunction:
     def run(x_TE, state, weights):
-        (w_r, w_z, w_n), (u_r, u_z, u_n), (b_r, b_z, b_n), (c_r, c_z, c_n) = (
-            np.split(weight, 3) for weight in weights
-        )
+        (w_r, w_z, w_n), (u_r, u_z, u_n), (b_r, b_z, b_n), (c_r, c_z, c_n) = _four(weights, 3)
         (h,) = state
         outputs = []
         for x in x_TE:
@@ -52,8 +63,8 @@ def _gru(reset: str, update: str) -> RowFunction:
 
 
 def _lstm(x_TE, state, weights) -> Row:
-    (w_i, w_f, w_g, w_o), (u_i, u_f, u_g, u_o), (b_i, b_f, b_g, b_o), (c_i, c_f, c_g, c_o) = (
-        np.split(weight, 4) for weight in weights
+    (w_i, w_f, w_g, w_o), (u_i, u_f, u_g, u_o), (b_i, b_f, b_g, b_o), (c_i, c_f, c_g, c_o) = _four(
+        weights, 4
     )
     h, c = state
     outputs = []
@@ -68,6 +79,78 @@ def _lstm(x_TE, state, weights) -> Row:
     return np.array(outputs), (h, c)
 
 
+def _norm(a):
+    return (a - a.mean()) / np.sqrt(a.var() + 1e-5)
+
+
+def _lstm_with(*options: str) -> RowFunction:
+    """An LSTM with peepholes, coupled gates, normalisation and a projection, each if named."""
+
+    def run(x_TE, state, weights):
+        units = weights["weight_ih"].shape[0] // (3 if "coupled" in options else 4)
+        rows = {name: n for n, name in enumerate("fgo" if "coupled" in options else "ifgo")}
+        looking = "fo" if "coupled" in options else "ifo"
+        looks = weights.get("peephole", np.zeros(len(looking) * units)).reshape(-1, units)
+        look = dict(zip(looking, looks, strict=True))
+        h, c = state
+        outputs = []
+        for x in x_TE:
+            left, right = weights["weight_ih"] @ x, weights["weight_hh"] @ h
+            if "layer_norm" in options:
+                left, right = _norm(left) * weights["gain_ih"], _norm(right) * weights["gain_hh"]
+            a = (left + right + weights["bias_ih"] + weights["bias_hh"]).reshape(-1, units)
+            f = _sigma(a[rows["f"]] + look["f"] * c)
+            i = 1 - f if "coupled" in options else _sigma(a[rows["i"]] + look["i"] * c)
+            c = f * c + i * np.tanh(a[rows["g"]])
+            o = _sigma(a[rows["o"]] + look["o"] * c)
+            shown = _norm(c) * weights["gain_c"] + weights["shift_c"] if "gain_c" in weights else c
+            h = o * np.tanh(shown)
+            if "projection" in options:
+                h = weights["weight_hr"] @ h
+            outputs.append(h)
+        return np.array(outputs), (h, c)
+
+    return run
+
+
+def _mgu(x_TE, state, weights) -> Row:
+    (w_f, w_n), (u_f, u_n), (b_f, b_n), (c_f, c_n) = _four(weights, 2)
+    (h,) = state
+    outputs = []
+    for x in x_TE:
+        f = _sigma(w_f @ x + b_f + u_f @ h + c_f)
+        n = np.tanh(w_n @ x + b_n + u_n @ (f * h) + c_n)
+        h = (1 - f) * h + f * n
+        outputs.append(h)
+    return np.array(outputs), (h,)
+
+
+def _g(a):
+    return np.array([v + 0.5 if v >= 0 else 1.0 / (1.0 + np.exp(-v)) for v in a])
+
+
+def _min_gru(x_TE, state, weights) -> Row:
+    (w_z, w_n), _, (b_z, b_n), _ = _four(weights, 2)
+    (h,) = state
+    outputs = []
+    for x in x_TE:
+        z = _sigma(w_z @ x + b_z)
+        h = (1 - z) * h + z * _g(w_n @ x + b_n)
+        outputs.append(h)
+    return np.array(outputs), (h,)
+
+
+def _min_lstm(x_TE, state, weights) -> Row:
+    (w_f, w_i, w_n), _, (b_f, b_i, b_n), _ = _four(weights, 3)
+    (h,) = state
+    outputs = []
+    for x in x_TE:
+        f, i = _sigma(w_f @ x + b_f), _sigma(w_i @ x + b_i)
+        h = (f * h + i * _g(w_n @ x + b_n)) / (f + i)
+        outputs.append(h)
+    return np.array(outputs), (h,)
+
+
 ROWS: Mapping[str, RowFunction] = MappingProxyType(
     {
         "elman/tanh": _elman(np.tanh),
@@ -78,9 +161,19 @@ ROWS: Mapping[str, RowFunction] = MappingProxyType(
         "gru/before/keep": _gru("before", "keep"),
         "gru/before/replace": _gru("before", "replace"),
         "lstm": _lstm,
+        "lstm+peepholes": _lstm_with("peepholes"),
+        "lstm+coupled": _lstm_with("coupled"),
+        "lstm+layer_norm": _lstm_with("layer_norm"),
+        "lstm+projection": _lstm_with("projection"),
+        "lstm+peepholes+coupled+layer_norm+projection": _lstm_with(
+            "peepholes", "coupled", "layer_norm", "projection"
+        ),
+        "mgu": _mgu,
+        "mingru": _min_gru,
+        "minlstm": _min_lstm,
     }
 )
-"""Cell key → reference. A registered cell without an entry here fails the suite."""
+"""Equations (a name up to its comma) → reference. A cell without an entry here fails the suite."""
 
 
 def nats_of(features_NF: Array, weight_VF: Array, bias_V: Array, targets_N: Array) -> Array:

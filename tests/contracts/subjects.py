@@ -10,7 +10,8 @@ from torch import Tensor
 from elman.cells.cell import Cell
 from elman.cells.registry import CELLS
 from elman.kernels.dispatch import KernelPlan
-from elman.kernels.torch_fused import WHY_NO_TORCH_KERNEL
+from elman.kernels.scan import SCANS
+from elman.kernels.torch_fused import TORCH_KERNELS, why_no_torch_kernel
 from elman.layers.recurrence import recur
 
 PATHS = ("reference", "torch")
@@ -61,8 +62,9 @@ class Subject:
 
 
 def why_not_applicable(key: str, path: str) -> str | None:
-    if path == "torch" and key in WHY_NO_TORCH_KERNEL:
-        return f"{key} has no fast path: {WHY_NO_TORCH_KERNEL[key]}"
+    equations = key.split(",")[0]
+    if path == "torch" and equations not in {**TORCH_KERNELS, **SCANS}:
+        return f"{key} has no fast path: {why_no_torch_kernel(equations)}"
     return None
 
 
@@ -76,10 +78,10 @@ def normal(*shape: int, seed: int, dtype=torch.float64) -> Tensor:
 
 
 def random_state(cell: Cell, batch_size: int, *, seed: int) -> Any:
-    dtype = cell.weight_hh.dtype
+    dtype = cell.weight_ih.dtype
     parts = [
-        normal(batch_size, cell.hidden_size, seed=seed + place, dtype=dtype)
-        for place in range(len(cell.state_names))
+        normal(batch_size, size, seed=seed + place, dtype=dtype)
+        for place, size in enumerate(cell.state_sizes)
     ]
     return cell.pack_state(parts)
 
@@ -94,5 +96,5 @@ def assert_close(got: Tensor, want: Tensor, tolerance: float, what: str) -> None
 
 
 def gradients_of(subject: Subject, cell: Cell, total: Tensor, inputs: list[Tensor]) -> list[Tensor]:
-    """Gradients of `total` with respect to inputs and all four parameters."""
+    """Gradients of `total` with respect to inputs and all parameters."""
     return list(torch.autograd.grad(total, [*inputs, *cell.weights], materialize_grads=True))

@@ -22,30 +22,32 @@ from elman.losses import LossSum, token_loss
 class SwappedGRU(GRUCell):
     """Reset and update change places."""
 
-    def gates(self, x_BE, state):
-        gates = super().gates(x_BE, state)
+    def gates(self, x_BE, state, seen_BP=None):
+        gates = super().gates(x_BE, state, seen_BP)
         return {**gates, "update": gates["reset"], "reset": gates["update"]}
 
 
 class SwappedLSTM(LSTMCell):
     """Input and forget change places."""
 
-    def gates(self, x_BE, state):
-        gates = super().gates(x_BE, state)
+    def gates(self, x_BE, state, seen_BP=None):
+        gates = super().gates(x_BE, state, seen_BP)
         return {**gates, "input": gates["forget"], "forget": gates["input"]}
 
 
 class OneBiasElman(ElmanCell):
     """The recurrent bias is dropped."""
 
-    def gates(self, x_BE, state):
-        return {"preactivation": super().gates(x_BE, state)["preactivation"] - self.bias_hh}
+    def gates(self, x_BE, state, seen_BP=None):
+        return {
+            "preactivation": super().gates(x_BE, state, seen_BP)["preactivation"] - self.bias_hh
+        }
 
 
 class OneBiasLSTM(LSTMCell):
     """The recurrent bias of every gate is counted twice, the other not at all."""
 
-    def gates(self, x_BE, state):
+    def gates(self, x_BE, state, seen_BP=None):
         h_BH, _ = state
         a_BG = x_BE @ self.weight_ih.t() + h_BH @ self.weight_hh.t() + 2 * self.bias_hh
         i, f, g, o = a_BG.chunk(4, dim=1)
@@ -60,14 +62,14 @@ class OneBiasLSTM(LSTMCell):
 class WrongResetGRU(GRUCell):
     """Says that reset acts after the product and applies it before."""
 
-    def gates(self, x_BE, state):
+    def gates(self, x_BE, state, seen_BP=None):
         return self._gates_before(x_BE, state[0])
 
 
 class WrongUpdateGRU(GRUCell):
     """Says that an open update gate keeps and lets it replace."""
 
-    def step(self, x_BE, state):
+    def step(self, x_BE, state, seen_BP=None):
         gates = self.gates(x_BE, state)
         z_BH, n_BH = gates["update"], gates["candidate"]
         return GRUState(state[0] + z_BH * (n_BH - state[0]))
@@ -78,7 +80,7 @@ class LeakyLSTM(LSTMCell):
 
     hidden: Tensor | None = None
 
-    def step(self, x_BE, state):
+    def step(self, x_BE, state, seen_BP=None):
         h_BH, c_BH = super().step(x_BE, state)
         if self.hidden is not None and self.hidden.shape == c_BH.shape:
             c_BH = c_BH + 0.1 * self.hidden
@@ -89,7 +91,7 @@ class LeakyLSTM(LSTMCell):
 class CutGradientGRU(GRUCell):
     """The state is detached between steps: right values, wrong gradients."""
 
-    def step(self, x_BE, state):
+    def step(self, x_BE, state, seen_BP=None):
         return super().step(x_BE, GRUState(state[0].detach()))
 
 
@@ -136,7 +138,7 @@ def recur_with_neighbours(cell, x_BTE, state, lengths_B, *, plan, direction="for
 class SwappedKernelPlan(KernelPlan):
     """A fast path that reads the rows of r and z in the wrong order."""
 
-    def find(self, key, x_BTE):
+    def find(self, key, x_BTE, *, needs_loop=""):
         def swapped(x_BTE, state, weights):
             chunks = [weight.chunk(3) for weight in weights]
             return fused_gru(x_BTE, state, tuple(torch.cat([z, r, n]) for r, z, n in chunks))

@@ -10,7 +10,8 @@ from elman.cells.registry import CELLS
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.products import affine
-from elman.kernels.torch_fused import TORCH_KERNELS, WHY_NO_TORCH_KERNEL
+from elman.kernels.scan import SCANS
+from elman.kernels.torch_fused import NO_REASON, TORCH_KERNELS, why_no_torch_kernel
 from elman.layers.recurrence import recur
 
 X_BTE = torch.zeros(2, 3, 4)
@@ -22,8 +23,10 @@ def _no_forced_kernels(monkeypatch) -> None:
 
 
 def test_every_cell_has_a_kernel_or_a_reason_why_there_is_none() -> None:
-    assert TORCH_KERNELS.keys() | WHY_NO_TORCH_KERNEL.keys() == CELLS.keys()
-    assert not TORCH_KERNELS.keys() & WHY_NO_TORCH_KERNEL.keys()
+    for key in {name.split(",")[0] for name in CELLS}:
+        has_kernel = key in TORCH_KERNELS or key in SCANS
+        assert has_kernel != (why_no_torch_kernel(key) != NO_REASON), key
+    assert not TORCH_KERNELS.keys() & SCANS.keys()
 
 
 def test_record_tells_what_ran_and_why() -> None:
@@ -78,7 +81,7 @@ def test_environment_forces_the_twin_and_refuses_what_it_does_not_know(monkeypat
 
 @settings(max_examples=25, deadline=None)
 @given(
-    key=st.sampled_from(sorted(TORCH_KERNELS)),
+    key=st.sampled_from(sorted({**TORCH_KERNELS, **SCANS})),
     sizes=st.tuples(st.integers(1, 5), st.integers(1, 7), st.integers(1, 6), st.integers(1, 9)),
     seed=st.integers(0, 2**31),
     dtype=st.sampled_from([torch.float32, torch.float64]),
@@ -97,8 +100,8 @@ def test_fast_paths_have_the_values_and_gradients_of_the_twin(
     lengths_B = torch.randint(0, num_steps + 1, (batch_size,), generator=generator)
     first = cell.pack_state(
         [
-            torch.randn(batch_size, hidden_size, generator=generator, dtype=dtype)
-            for _ in cell.state_names
+            torch.randn(batch_size, size, generator=generator, dtype=dtype)
+            for size in cell.state_sizes
         ]
     )
 

@@ -9,7 +9,7 @@ from elman.cells.gru import GRUCell
 from elman.cells.lstm import LSTMCell
 from elman.errors import ShapeError
 from elman.kernels.dispatch import KernelPlan
-from elman.layers.stack import RecurrentStack
+from elman.layers.stack import RecurrentStack, StackOptions
 
 TWINS = {
     "elman": (ElmanCell, nn.RNN),
@@ -22,7 +22,9 @@ PATHS = ("auto", "torch", "reference")
 def make_stack(cell_class, input_size, hidden_size, *, num_layers, num_directions, dropout=0.0):
     widths = [input_size] + [hidden_size * num_directions] * (num_layers - 1)
     cells = [cell_class(width, hidden_size) for width in widths for _ in range(num_directions)]
-    return RecurrentStack(cells, num_directions=num_directions, dropout=dropout)
+    return RecurrentStack(
+        cells, num_directions=num_directions, options=StackOptions(dropout=dropout)
+    )
 
 
 def renamed(state_dict, num_directions):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from elman.cells.cell import Cell, CellState
+from elman.cells.cell import BiasKind, Cell, CellState
 from elman.errors import SettingError
 
 Activation = Literal["tanh", "relu", "identity"]
@@ -44,9 +44,14 @@ class ElmanCell(Cell):
     gate_names: ClassVar[tuple[str, ...]] = ("preactivation",)
 
     def __init__(
-        self, input_size: int, hidden_size: int, *, activation: Activation = "tanh"
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        activation: Activation = "tanh",
+        bias: BiasKind = "two",
     ) -> None:
-        super().__init__(input_size, hidden_size)
+        super().__init__(input_size, hidden_size, bias=bias)
         if activation not in _ACTIVATIONS:
             raise SettingError(
                 "activation of ElmanCell is unknown",
@@ -60,17 +65,20 @@ class ElmanCell(Cell):
         """`elman/tanh`, `elman/relu` or `elman/identity`."""
         return f"elman/{self.activation}"
 
-    def gates(self, x_BE: Tensor, state: CellState) -> dict[str, Tensor]:
+    def gates(
+        self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """Return the preactivation a_t [B, H]; an Elman cell has no gate."""
-        (h_BH,) = state
+        h_BH = state[0] if seen_BP is None else seen_BP
         a_BH = linear(x_BE, self.weight_ih, self.bias_ih) + linear(
             h_BH, self.weight_hh, self.bias_hh
         )
         return {"preactivation": a_BH}
 
-    def step(self, x_BE: Tensor, state: CellState) -> ElmanState:
+    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> ElmanState:
         """Return h_t = f(a_t)."""
-        return ElmanState(_ACTIVATIONS[self.activation](self.gates(x_BE, state)["preactivation"]))
+        a_BH = self.gates(x_BE, state, seen_BP)["preactivation"]
+        return ElmanState(_ACTIVATIONS[self.activation](a_BH))
 
     def pack_state(self, parts: Sequence[Tensor]) -> ElmanState:
         """Return `ElmanState(h_BH)`."""

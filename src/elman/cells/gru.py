@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from elman.cells.cell import Cell, CellState
+from elman.cells.cell import BiasKind, Cell, CellState
 from elman.errors import SettingError
 
 Reset = Literal["before", "after"]
@@ -46,8 +46,9 @@ class GRUCell(Cell):
         *,
         reset: Reset = "after",
         update: Update = "keep",
+        bias: BiasKind = "two",
     ) -> None:
-        super().__init__(input_size, hidden_size)
+        super().__init__(input_size, hidden_size, bias=bias)
         if reset not in ("before", "after"):
             raise SettingError(
                 "reset of GRUCell is unknown", got=repr(reset), allowed="before, after"
@@ -64,17 +65,19 @@ class GRUCell(Cell):
         """`gru/<reset>/<update>`, such as `gru/after/keep`."""
         return f"gru/{self.reset}/{self.update}"
 
-    def gates(self, x_BE: Tensor, state: CellState) -> dict[str, Tensor]:
+    def gates(
+        self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """Return reset r_t, update z_t and candidate n_t, each [B, H]."""
-        (h_BH,) = state
+        h_BH = state[0] if seen_BP is None else seen_BP
         if self.reset == "after":
             return self._gates_after(x_BE, h_BH)
         return self._gates_before(x_BE, h_BH)
 
-    def step(self, x_BE: Tensor, state: CellState) -> GRUState:
+    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> GRUState:
         """Return h_t, the old state and the candidate mixed by the update gate."""
         (h_BH,) = state
-        gates = self.gates(x_BE, state)
+        gates = self.gates(x_BE, state, seen_BP)
         z_BH, n_BH = gates["update"], gates["candidate"]
         if self.update == "keep":
             return GRUState(n_BH + z_BH * (h_BH - n_BH))
@@ -93,8 +96,11 @@ class GRUCell(Cell):
 
     def _gates_before(self, x_BE: Tensor, h_BH: Tensor) -> dict[str, Tensor]:
         rz = 2 * self.hidden_size
+        bias_rz, bias_n = None, None
+        if self.bias_hh is not None:
+            bias_rz, bias_n = self.bias_hh[:rz], self.bias_hh[rz:]
         xr_BH, xz_BH, xn_BH = linear(x_BE, self.weight_ih, self.bias_ih).chunk(3, dim=1)
-        hr_BH, hz_BH = linear(h_BH, self.weight_hh[:rz], self.bias_hh[:rz]).chunk(2, dim=1)
+        hr_BH, hz_BH = linear(h_BH, self.weight_hh[:rz], bias_rz).chunk(2, dim=1)
         r_BH, z_BH = torch.sigmoid(xr_BH + hr_BH), torch.sigmoid(xz_BH + hz_BH)
-        hn_BH = linear(r_BH * h_BH, self.weight_hh[rz:], self.bias_hh[rz:])
+        hn_BH = linear(r_BH * h_BH, self.weight_hh[rz:], bias_n)
         return {"reset": r_BH, "update": z_BH, "candidate": torch.tanh(xn_BH + hn_BH)}

@@ -7,7 +7,7 @@ default: silence would let a person believe that it acts.
 from collections.abc import Iterable, Iterator
 
 from elman.config.fields import check_value, setting_facts, shown
-from elman.config.settings import Settings, TextSettings
+from elman.config.settings import ModelSettings, Settings, TextSettings
 from elman.errors import SettingError
 
 # setting, the setting that decides whether it acts, and the values under which it does
@@ -15,7 +15,17 @@ _ACTS_ONLY_WITH = (
     ("model.activation", "model.kind", ("elman",)),
     ("model.reset", "model.kind", ("gru",)),
     ("model.update", "model.kind", ("gru",)),
-    ("model.forget_bias", "model.kind", ("lstm",)),
+    ("model.forget_bias", "model.kind", ("lstm", "minlstm")),
+    ("model.forget_biases", "model.kind", ("lstm", "minlstm")),
+    ("model.peepholes", "model.kind", ("lstm",)),
+    ("model.coupled", "model.kind", ("lstm",)),
+    ("model.projection_size", "model.kind", ("lstm",)),
+    ("model.zoneout_cell", "model.kind", ("lstm",)),
+    ("model.recurrent_dropout", "model.kind", ("elman", "gru", "lstm", "mgu")),
+    ("model.weight_dropout", "model.kind", ("elman", "gru", "lstm", "mgu")),
+    ("model.embedding_size", "model.input", ("embedding",)),
+    ("model.embedding_std", "model.input", ("embedding",)),
+    ("model.token_dropout", "model.input", ("embedding",)),
     ("text.start", "text.unit", ("stream",)),
     ("text.literal_unknown", "text.level", ("word",)),
     ("text.min_count", "text.level", ("char", "word")),
@@ -45,6 +55,7 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
     yield from _without_effect(settings)
     yield from _text_clashes(settings.text)
     yield from _data_clashes(settings)
+    yield from _model_clashes(settings.model)
     training = settings.training
     if training.epochs and training.updates:
         yield SettingError(
@@ -91,6 +102,32 @@ def _text_clashes(text: TextSettings) -> Iterator[SettingError]:
             "text.encoding must be a text encoding that Python knows",
             got=shown(text.encoding),
             allowed="utf-8, utf-16, latin-1, cp1252 and so on",
+        )
+
+
+def _model_clashes(model: ModelSettings) -> Iterator[SettingError]:
+    if model.layer_norm in ("cell", "both") and model.kind != "lstm":
+        yield SettingError(
+            f"model.layer_norm = {shown(model.layer_norm)} has an effect only with "
+            'model.kind = "lstm"',
+            got=f"model.kind = {shown(model.kind)}",
+            hint='set model.layer_norm = "layers", or change model.kind',
+        )
+    if model.tie_weights and model.input == "one-hot":
+        yield SettingError(
+            "model.tie_weights needs an embedding to share",
+            got='model.input = "one-hot"',
+            hint='set model.input = "embedding"',
+        )
+    if model.forget_biases and len(model.forget_biases) != model.num_layers:
+        yield SettingError(
+            "model.forget_biases must have one number for each layer",
+            got=f"{len(model.forget_biases)} for model.num_layers = {model.num_layers}",
+        )
+    if model.projection_size > model.hidden_size:
+        yield SettingError(
+            "model.projection_size must be at most model.hidden_size",
+            got=f"{model.projection_size} for {model.hidden_size} units",
         )
 
 

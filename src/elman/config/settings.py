@@ -110,9 +110,14 @@ class DataSettings:
 class ModelSettings:
     """What the model is made of."""
 
-    kind: Annotated[Literal["elman", "gru", "lstm"], Field(description="The recurrent cell.")] = (
-        "lstm"
-    )
+    kind: Annotated[
+        Literal["elman", "gru", "lstm", "mgu", "mingru", "minlstm"],
+        Field(description="The recurrent cell."),
+    ] = "lstm"
+    input: Annotated[
+        Literal["embedding", "one-hot"],
+        Field(description="What a cell reads of a token: a learnt vector, or its one-hot code."),
+    ] = "embedding"
     embedding_size: Annotated[Count, Field(description="Width of a token's vector (E).")] = 64
     hidden_size: Annotated[Count, Field(description="Units in each layer (H).")] = 384
     embedding_std: Annotated[
@@ -162,10 +167,63 @@ class ModelSettings:
     forget_bias: Annotated[
         float,
         Field(
-            description="LSTM only: initial forget bias, the sum over both bias vectors.",
+            description="LSTM, minLSTM: initial forget bias, the sum over both bias vectors.",
             allow_inf_nan=False,
         ),
     ] = 1.0
+    forget_biases: Annotated[
+        tuple[float, ...],
+        Field(description="LSTM, minLSTM: one for each layer in place of forget_bias."),
+    ] = ()
+    bias: Annotated[
+        Literal["two", "one", "none"],
+        Field(
+            description="Bias vectors of a cell: two as torch has them, the first alone, or none; "
+            "minGRU and minLSTM have one at most."
+        ),
+    ] = "two"
+    initialisation: Annotated[
+        Literal["uniform", "xavier", "orthogonal", "identity"],
+        Field(
+            description="How the cells begin: uniform as torch, Xavier, or Xavier with orthogonal "
+            "or identity recurrent matrices."
+        ),
+    ] = "uniform"
+    peepholes: Annotated[
+        bool, Field(description="LSTM only: gates look at the memory as well.")
+    ] = False
+    coupled: Annotated[
+        bool, Field(description="LSTM only: the input gate is one less the forget gate.")
+    ] = False
+    layer_norm: Annotated[
+        Literal["none", "cell", "layers", "both"],
+        Field(
+            description="cell: within the LSTM's step; layers: on what each layer hands on; both."
+        ),
+    ] = "none"
+    projection_size: Annotated[
+        OrNone,
+        Field(description="LSTM only: width that the output is projected to (P); 0: none."),
+    ] = 0
+    residual: Annotated[
+        bool, Field(description="Add a layer's input to its output where their widths are equal.")
+    ] = False
+    recurrent_dropout: Annotated[
+        Share, Field(description="Dropout on the state that the recurrent products see, one mask.")
+    ] = 0.0
+    zoneout: Annotated[
+        Share, Field(description="Share of the outputs that stay as they were at a step.")
+    ] = 0.0
+    zoneout_cell: Annotated[
+        Share, Field(description="LSTM only: share of the memory that stays as it was at a step.")
+    ] = 0.0
+    weight_dropout: Annotated[
+        Share, Field(description="Share of the recurrent matrix left out, anew for each window.")
+    ] = 0.0
+    token_dropout: Annotated[
+        Share,
+        Field(description="Share of the vocabulary whose vectors are left out in a window."),
+    ] = 0.0
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from elman.errors import RunError, SettingError
+from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import (
     TORCH_KERNELS,
-    WHY_NO_TORCH_KERNEL,
     Kernel,
     KernelState,
     KernelWeights,
+    why_no_torch_kernel,
 )
 
 KernelChoice = Literal["auto", "torch", "reference"]
@@ -45,8 +46,14 @@ class KernelPlan:
         self.precision: str = precision
         self._found: dict[str, str] = {}
 
-    def find(self, key: str, x_BTE: Tensor) -> Kernel | None:
-        """Return the kernel for cells of `key` on inputs like x_BTE; None: the readable loop."""
+    def find(self, key: str, x_BTE: Tensor, *, needs_loop: str = "") -> Kernel | None:
+        """Return the kernel for cells of `key` on inputs like x_BTE; None: the readable loop.
+
+        `needs_loop` says why only the loop will do, where that is so.
+        """
+        if needs_loop:
+            self._found[key] = f"reference: {needs_loop}"
+            return None
         if self.choice == "auto" and x_BTE.shape[1] == 1:
             self._found[f"{key}, one step"] = (
                 "reference: torch's operator prepares its weights anew"
@@ -75,10 +82,11 @@ class KernelPlan:
     def _choose(self, key: str, x_BTE: Tensor) -> tuple[Kernel | None, str]:
         if self.choice == "reference":
             return None, "reference: asked for"
+        if key in SCANS:
+            return SCANS[key], "scan: no gate sees the state, so that all steps go at once"
         kernel = TORCH_KERNELS.get(key)
         if kernel is None:
-            why = WHY_NO_TORCH_KERNEL.get(key, "no fused operator has these equations")
-            return None, f"reference: {why}"
+            return None, f"reference: {why_no_torch_kernel(key)}"
         if (
             self.precision == "bfloat16"
             and torch.is_grad_enabled()
@@ -94,11 +102,10 @@ def _in_bfloat16(kernel: Kernel) -> Kernel:
     def cast_kernel(
         x_BTE: Tensor, state: KernelState, weights: KernelWeights
     ) -> tuple[Tensor, KernelState]:
-        weight_ih, weight_hh, bias_ih, bias_hh = (weight.bfloat16() for weight in weights)
         states_BTH, last = kernel(
             x_BTE.bfloat16(),
             tuple(part.bfloat16() for part in state),
-            (weight_ih, weight_hh, bias_ih, bias_hh),
+            tuple(weight.bfloat16() for weight in weights),
         )
         return states_BTH.float(), tuple(part.float() for part in last)
 

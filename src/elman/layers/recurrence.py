@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 from elman.cells.cell import Cell, CellState
 from elman.errors import ShapeError
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.noise import StepNoise
 from elman.shapes import require_shape
 
 Direction = Literal["forward", "backward"]
@@ -23,6 +24,7 @@ def recur(
     *,
     plan: KernelPlan,
     direction: Direction = "forward",
+    noise: StepNoise | None = None,
 ) -> tuple[Tensor, CellState]:
     """Return (states_BTH, state): the cell's outputs at every step and its state after the last.
 
@@ -32,7 +34,8 @@ def recur(
     else 0 ≤ lengths_B ≤ T. A backward reader starts at each row's own last step and its final state
     is that at step 1; `states_BTH` stays in the order of the input. Steps beyond a row's length are
     never computed: outputs there are exactly 0, gradients there are exactly 0, and the final state
-    is that of the row's own last step. A row of length 0 hands its state on unchanged.
+    is that of the row's own last step. A row of length 0 hands its state on unchanged. `noise` acts
+    on the state between two steps (`elman.layers.noise`) and needs the readable loop.
 
     Raises `ShapeError` when state or lengths do not fit x_BTE.
     """
@@ -41,12 +44,14 @@ def recur(
     state = _checked_state(cell, x_BTE, state)
     lengths = _checked_lengths(lengths_B, batch_size, num_steps)
     if all(length == num_steps for length in lengths):
-        return _run_equal(cell, x_BTE, state, plan, direction)
+        return _run_equal(cell, x_BTE, state, plan, direction, noise)
     if direction == "backward":
         index_BT = _reversal(lengths, num_steps, x_BTE.device)
-        states_BTH, state = _run_plateaus(cell, _reordered(x_BTE, index_BT), state, lengths, plan)
+        states_BTH, state = _run_plateaus(
+            cell, _reordered(x_BTE, index_BT), state, lengths, plan, noise
+        )
         return _reordered(states_BTH, index_BT), state
-    return _run_plateaus(cell, x_BTE, state, lengths, plan)
+    return _run_plateaus(cell, x_BTE, state, lengths, plan, noise)
 
 
 class Plateau(NamedTuple):
@@ -75,25 +80,33 @@ def plateaus(lengths_descending: Sequence[int]) -> list[Plateau]:
 
 
 def _run_plateaus(
-    cell: Cell, x_BTE: Tensor, state: CellState, lengths: Sequence[int], plan: KernelPlan
+    cell: Cell,
+    x_BTE: Tensor,
+    state: CellState,
+    lengths: Sequence[int],
+    plan: KernelPlan,
+    noise: StepNoise | None,
 ) -> tuple[Tensor, CellState]:
     batch_size, num_steps = x_BTE.shape[:2]
     order = sorted(range(batch_size), key=lambda row: -lengths[row])
     order_B = torch.tensor(order, device=x_BTE.device)
     x_BTE = x_BTE.index_select(0, order_B)
     parts = [part.index_select(0, order_B) for part in state]
+    noise = None if noise is None else noise.of_rows(order_B)
     pieces: list[Tensor] = []
     finished: list[list[Tensor]] = []  # of each plateau, the state of the rows that end before it
     done = 0
     for start, done, alive in plateaus([lengths[row] for row in order]):
         finished.append([part[alive:] for part in parts])
         alive_state = cell.pack_state([part[:alive] for part in parts])
-        piece_BTH, alive_state = _run_full(cell, x_BTE[:alive, start:done], alive_state, plan)
+        piece_BTH, alive_state = _run_full(
+            cell, x_BTE[:alive, start:done], alive_state, plan, noise
+        )
         parts = list(alive_state)
         pieces.append(pad(piece_BTH, (0, 0, 0, 0, 0, batch_size - alive)))
     finished.append(parts)
     if done < num_steps:
-        pieces.append(x_BTE.new_zeros(batch_size, num_steps - done, cell.hidden_size))
+        pieces.append(x_BTE.new_zeros(batch_size, num_steps - done, cell.output_size))
     place_B = torch.empty_like(order_B)
     place_B[order_B] = torch.arange(batch_size, device=x_BTE.device)
     # Rows end in the reverse of their order, so the last plateau's rows come first.
@@ -103,33 +116,45 @@ def _run_plateaus(
 
 
 def _run_equal(
-    cell: Cell, x_BTE: Tensor, state: CellState, plan: KernelPlan, direction: Direction
+    cell: Cell,
+    x_BTE: Tensor,
+    state: CellState,
+    plan: KernelPlan,
+    direction: Direction,
+    noise: StepNoise | None,
 ) -> tuple[Tensor, CellState]:
     if direction == "forward":
-        return _run_full(cell, x_BTE, state, plan)
-    states_BTH, state = _run_full(cell, x_BTE.flip(1), state, plan)
+        return _run_full(cell, x_BTE, state, plan, noise)
+    states_BTH, state = _run_full(cell, x_BTE.flip(1), state, plan, noise)
     return states_BTH.flip(1), state
 
 
 def _run_full(
-    cell: Cell, x_BTE: Tensor, state: CellState, plan: KernelPlan
+    cell: Cell, x_BTE: Tensor, state: CellState, plan: KernelPlan, noise: StepNoise | None
 ) -> tuple[Tensor, CellState]:
     """Run every row over all T steps, forward in time."""
     batch_size, num_steps = x_BTE.shape[:2]
     if batch_size == 0 or num_steps == 0:
-        return x_BTE.new_zeros(batch_size, num_steps, cell.hidden_size), state
-    kernel = plan.find(cell.key, x_BTE)
+        return x_BTE.new_zeros(batch_size, num_steps, cell.output_size), state
+    needs_loop = "" if noise is None else noise.needs_loop
+    kernel = plan.find(cell.key, x_BTE, needs_loop=needs_loop)
     if kernel is None:
-        return _loop(cell, x_BTE, state)
-    states_BTH, parts = kernel(x_BTE, tuple(state), cell.weights)
+        return _loop(cell, x_BTE, state, noise)
+    states_BTH, parts = kernel(x_BTE, tuple(state), cell.kernel_weights)
     return states_BTH, cell.pack_state(parts)
 
 
-def _loop(cell: Cell, x_BTE: Tensor, state: CellState) -> tuple[Tensor, CellState]:
+def _loop(
+    cell: Cell, x_BTE: Tensor, state: CellState, noise: StepNoise | None
+) -> tuple[Tensor, CellState]:
     """The readable twin of every kernel: the cell's step, once for each moment."""
     outputs = []
     for x_BE in x_BTE.unbind(1):
-        state = cell.step(x_BE, state)
+        if noise is None:
+            state = cell.step(x_BE, state)
+        else:
+            after = cell.step(x_BE, state, noise.seen(state[0]))
+            state = cell.pack_state(noise.mixed(state, after))
         outputs.append(state[0])
     return torch.stack(outputs, dim=1), state
 
@@ -154,8 +179,8 @@ def _checked_state(cell: Cell, x_BTE: Tensor, state: CellState | None) -> CellSt
             f"the state of {cell.key} must have the parts {', '.join(cell.state_names)}",
             got=f"{len(state)} parts",
         )
-    for name, part in zip(cell.state_names, state, strict=True):
-        require_shape(f"{name}_BH", part, (batch_size, cell.hidden_size))
+    for name, size, part in zip(cell.state_names, cell.state_sizes, state, strict=True):
+        require_shape(f"{name}_BH", part, (batch_size, size))
     return state
 
 

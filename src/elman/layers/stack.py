@@ -1,14 +1,17 @@
 """Recurrent layers one above the other, in one or both directions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from elman.cells.cell import Cell, CellState
+from elman.cells.initialising import Initialisation
 from elman.errors import ShapeError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import DropoutKind, drop
+from elman.layers.noise import NoiseRates
 from elman.layers.recurrence import Direction, recur
 
 StackState = tuple[CellState, ...]
@@ -17,14 +20,32 @@ StackState = tuple[CellState, ...]
 _DIRECTIONS: tuple[Direction, Direction] = ("forward", "backward")
 
 
+@dataclass(frozen=True)
+class StackOptions:
+    """How layers meet, and what noise acts within them.
+
+    dropout, kind: between two layers. residual: a layer's output is added to its input where both
+    are of one width. layer_norm: each layer's output is normalised, with a gain and a shift of its
+    own (`torch.nn.LayerNorm`), before it is added.
+    """
+
+    dropout: float = 0.0
+    dropout_kind: DropoutKind = "ordinary"
+    residual: bool = False
+    layer_norm: bool = False
+    noise: NoiseRates = field(default_factory=NoiseRates)
+
+
 class RecurrentStack(nn.Module):
     """Layers of cells: the outputs of one layer, dropped, are the inputs of the next.
 
         x⁰ = x_BTE;  y = drop(xˡ⁻¹);  xˡ = [recur(cell_{l,forward}, y), recur(cell_{l,backward}, y)]
+        layer_norm: xˡ ← N(xˡ) ∘ gain + shift;  residual: xˡ ← xˡ + y
 
     with nothing dropped before the first layer or after the last, as in torch. `cells` come
     layer-major, direction-minor. Parameters are `cells.K.weight_ih` and so on, where
     K = layer · directions + direction: torch's `weight_ih_lL` and `weight_ih_lL_reverse`, renamed.
+    Normalisation is per step, so that no padding and no neighbour enters it.
 
     Raises `ShapeError` when a cell does not read what the layer below writes.
     """
@@ -34,8 +55,7 @@ class RecurrentStack(nn.Module):
         cells: Sequence[Cell],
         *,
         num_directions: int = 1,
-        dropout: float = 0.0,
-        dropout_kind: DropoutKind = "ordinary",
+        options: StackOptions | None = None,
     ) -> None:
         super().__init__()
         if num_directions not in (1, 2) or not cells or len(cells) % num_directions:
@@ -46,10 +66,12 @@ class RecurrentStack(nn.Module):
         self.cells = nn.ModuleList(cells)
         self.num_directions = num_directions
         self.num_layers = len(cells) // num_directions
-        self.dropout, self.dropout_kind = dropout, dropout_kind
+        self.options = StackOptions() if options is None else options
         self.input_size = cells[0].input_size
-        self.output_size = sum(cell.hidden_size for cell in cells[-num_directions:])
+        self.output_size = sum(cell.output_size for cell in cells[-num_directions:])
         self._require_fit()
+        norms = self._layer_widths()[1:] if self.options.layer_norm else []
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in norms)
 
     def forward(
         self,
@@ -61,27 +83,70 @@ class RecurrentStack(nn.Module):
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, StackState]:
         """Return the last layer's states_BTH, forward half first, and the state of all layers."""
+        layers, after = self.all_layers(x_BTE, state, lengths_B, plan=plan, generator=generator)
+        return layers[-1], after
+
+    def all_layers(
+        self,
+        x_BTE: Tensor,
+        state: StackState | None,
+        lengths_B: Tensor | None,
+        *,
+        plan: KernelPlan,
+        generator: torch.Generator | None = None,
+    ) -> tuple[list[Tensor], StackState]:
+        """Return states_BTH of every layer, the first one first, and the state of all layers.
+
+        In a layer of two directions the forward half comes first: states_BTH[..., :P] are the
+        forward reader's, the rest the backward reader's.
+        """
         if state is not None and len(state) != len(self.cells):
             raise ShapeError(
                 "the state of a stack must have one part for each layer and direction",
                 got=f"{len(state)} parts",
                 allowed=str(len(self.cells)),
             )
-        states_BTH, after = x_BTE, []
+        read_BTE, after = x_BTE, list[CellState]()
+        layers: list[Tensor] = []
         for layer in range(self.num_layers):
             if layer > 0:
-                states_BTH = drop(states_BTH, self.dropout, generator, kind=self.dropout_kind)
+                read_BTE = drop(
+                    layers[-1], self.options.dropout, generator, kind=self.options.dropout_kind
+                )
             outputs = []
             for way, direction in enumerate(_DIRECTIONS[: self.num_directions]):
                 place = layer * self.num_directions + way
                 before = None if state is None else state[place]
-                output_BTH, final = recur(
-                    self.cell(place), states_BTH, before, lengths_B, plan=plan, direction=direction
+                cell = self.options.noise.with_dropped_weights(self.cell(place), generator)
+                output_BTP, final = recur(
+                    cell,
+                    read_BTE,
+                    before,
+                    lengths_B,
+                    plan=plan,
+                    direction=direction,
+                    noise=self.options.noise.for_run(cell, read_BTE, generator),
                 )
-                outputs.append(output_BTH)
+                outputs.append(output_BTP)
                 after.append(final)
-            states_BTH = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
-        return states_BTH, tuple(after)
+            written_BTH = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
+            layers.append(self._joined(layer, read_BTE, written_BTH, lengths_B))
+        return layers, tuple(after)
+
+    def _joined(
+        self, layer: int, read_BTE: Tensor, written_BTH: Tensor, lengths_B: Tensor | None
+    ) -> Tensor:
+        """Return what a layer hands on of what it read and wrote: 0 at padding, as in `recur`."""
+        whole_BTH = written_BTH
+        if self.options.layer_norm:
+            whole_BTH = self.norms[layer](whole_BTH)
+        if self.options.residual and read_BTE.shape == whole_BTH.shape:
+            whole_BTH = whole_BTH + read_BTE
+        if whole_BTH is written_BTH or lengths_B is None:
+            return whole_BTH
+        steps_T = torch.arange(whole_BTH.shape[1], device=whole_BTH.device)
+        inside_BT1 = (steps_T < lengths_B.unsqueeze(1)).unsqueeze(2)
+        return torch.where(inside_BT1, whole_BTH, torch.zeros_like(whole_BTH))
 
     def cell(self, place: int) -> Cell:
         """Return the cell at `place` = layer · directions + direction."""
@@ -93,21 +158,42 @@ class RecurrentStack(nn.Module):
         """Return zeros for every cell."""
         return tuple(self.cell(place).zero_state(batch_size) for place in range(len(self.cells)))
 
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draw the parameters of every cell, in order."""
+    def initialise(self, generator: torch.Generator, scheme: Initialisation = "uniform") -> None:
+        """Draw the parameters of every cell by `scheme`, in order."""
         for place in range(len(self.cells)):
-            self.cell(place).initialise(generator)
+            self.cell(place).initialise(generator, scheme)
+
+    def _layer_widths(self) -> list[int]:
+        """Return the width of the input and of what each layer writes."""
+        widths = [self.input_size]
+        for first in range(0, len(self.cells), self.num_directions):
+            row = [self.cell(first + way) for way in range(self.num_directions)]
+            widths.append(sum(cell.output_size for cell in row))
+        return widths
 
     def _require_fit(self) -> None:
-        width = self.input_size
-        for layer in range(self.num_layers):
-            first = layer * self.num_directions
-            row = [self.cell(first + way) for way in range(self.num_directions)]
-            for cell in row:
-                if cell.input_size != width:
-                    raise ShapeError(
-                        f"a cell of layer {layer} must read what the layer below writes",
-                        got=f"input_size {cell.input_size}",
-                        allowed=str(width),
-                    )
-            width = sum(cell.hidden_size for cell in row)
+        widths = self._layer_widths()
+        for place in range(len(self.cells)):
+            layer = place // self.num_directions
+            if self.cell(place).input_size != widths[layer]:
+                raise ShapeError(
+                    f"a cell of layer {layer} must read what the layer below writes",
+                    got=f"input_size {self.cell(place).input_size}",
+                    allowed=str(widths[layer]),
+                )
+
+
+def flat_state(state: StackState) -> tuple[Tensor, ...]:
+    """Return each part of the state of all cells as torch has it: [L · D, B, H], h first.
+
+    Raises `ShapeError` where the cells are of different widths, which torch's form cannot hold.
+    """
+    parts = []
+    for part in zip(*state, strict=True):
+        if len({tuple(tensor.shape) for tensor in part}) > 1:
+            raise ShapeError(
+                "a flat state needs layers of one width",
+                got=", ".join(str(tensor.shape[1]) for tensor in part),
+            )
+        parts.append(torch.stack(part))
+    return tuple(parts)

@@ -10,9 +10,10 @@ from elman.cells.registry import build_cell
 from elman.config.settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import drop
-from elman.layers.embedding import Embedding
+from elman.layers.embedding import Embedding, one_hot_inputs
+from elman.layers.noise import NoiseRates
 from elman.layers.readout import Readout
-from elman.layers.stack import RecurrentStack, StackState
+from elman.layers.stack import RecurrentStack, StackOptions, StackState
 
 EMBEDDING_STD = 1.0
 """Deviation of new embeddings that meet the states through weights of their own."""
@@ -45,15 +46,23 @@ class RecurrentLanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         self.settings, self.vocabulary_size = settings, vocabulary_size
-        sizes = [settings.embedding_size] + [settings.hidden_size] * (settings.num_layers - 1)
-        self.embedding = Embedding(vocabulary_size, settings.embedding_size)
+        read = settings.embedding_size if settings.input == "embedding" else vocabulary_size
+        written = settings.projection_size or settings.hidden_size
+        self.embedding: Embedding | None = None
+        if settings.input == "embedding":
+            self.embedding = Embedding(vocabulary_size, read)
         self.stack = RecurrentStack(
-            [build_cell(settings, size) for size in sizes],
-            dropout=settings.dropout,
-            dropout_kind=settings.dropout_kind,
+            [
+                build_cell(settings, written if layer else read, layer)
+                for layer in range(settings.num_layers)
+            ],
+            options=_stack_options(settings),
         )
-        tied = self.embedding.weight if settings.tie_weights else None
-        self.readout = Readout(settings.hidden_size, vocabulary_size, tied=tied)
+        tied = None
+        if settings.tie_weights:
+            assert self.embedding is not None  # settings are checked before
+            tied = self.embedding.weight
+        self.readout = Readout(written, vocabulary_size, tied=tied)
         self.initialise(generator)
 
     def forward(
@@ -70,9 +79,17 @@ class RecurrentLanguageModel(nn.Module):
         `states_BTH` are the readout's inputs, dropped already when a generator is passed.
         """
         p, kind = self.settings.dropout, self.settings.dropout_kind
-        x_BTE = drop(self.embedding(ids_BT), self.settings.embedding_dropout, generator, kind=kind)
+        x_BTE = drop(
+            self._inputs(ids_BT, generator), self.settings.embedding_dropout, generator, kind=kind
+        )
         states_BTH, state = self.stack(x_BTE, state, lengths_B, plan=plan, generator=generator)
         return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
+
+    def _inputs(self, ids_BT: Tensor, generator: torch.Generator | None) -> Tensor:
+        if self.embedding is None:
+            return one_hot_inputs(ids_BT, self.vocabulary_size, self.readout.weight.dtype)
+        x_BTE: Tensor = self.embedding(ids_BT, self.settings.token_dropout, generator)
+        return x_BTE
 
     def zero_state(self, batch_size: int) -> StackState:
         """Return the state before any token, which is what None stands for."""
@@ -91,8 +108,9 @@ class RecurrentLanguageModel(nn.Module):
         if tied and self.readout.projection is None:
             std = TIED_STD_SCALE / math.sqrt(self.settings.embedding_size)
         std = self.settings.embedding_std or std
-        self.embedding.initialise(generator, std=std)
-        self.stack.initialise(generator)
+        if self.embedding is not None:
+            self.embedding.initialise(generator, std=std)
+        self.stack.initialise(generator, self.settings.initialisation)
         self.readout.initialise(generator, tied=tied)
 
     def parameter_count(self) -> int:
@@ -104,6 +122,8 @@ class RecurrentLanguageModel(nn.Module):
         s = self.settings
         places = {f"layer {n}": s.dropout for n in range(1, s.num_layers + 1)}
         rates = {"embedding": s.embedding_dropout, **places}
+        within = ("recurrent_dropout", "zoneout", "zoneout_cell", "weight_dropout", "token_dropout")
+        noise = ", ".join(f"{name} {getattr(s, name):g}" for name in within if getattr(s, name))
         dropped = ", ".join(f"{rate:g} on {place}" for place, rate in rates.items() if rate)
         if s.tie_weights:
             how = "" if s.embedding_size == s.hidden_size else " through a projection"
@@ -112,8 +132,35 @@ class RecurrentLanguageModel(nn.Module):
             tying = "none"
         return {
             "cell": self.stack.cell(0).key,
-            "layers": f"{s.num_layers} of {s.hidden_size} units, embeddings of {s.embedding_size}",
+            "layers": f"{s.num_layers} of {s.hidden_size} units, "
+            + ("one-hot inputs" if self.embedding is None else f"embeddings of {s.embedding_size}"),
+            "initialisation": _initialisation(s),
+            "noise": noise or "none",
             "parameters": str(self.parameter_count()),
             "dropout": f"{s.dropout_kind}: {dropped}" if dropped else "none",
             "tied weights": tying,
         }
+
+
+def _stack_options(s: ModelSettings) -> StackOptions:
+    noise = NoiseRates(
+        recurrent_dropout=s.recurrent_dropout,
+        zoneout=s.zoneout,
+        zoneout_cell=s.zoneout_cell,
+        weight_dropout=s.weight_dropout,
+    )
+    return StackOptions(
+        dropout=s.dropout,
+        dropout_kind=s.dropout_kind,
+        residual=s.residual,
+        layer_norm=s.layer_norm in ("layers", "both"),
+        noise=noise,
+    )
+
+
+def _initialisation(s: ModelSettings) -> str:
+    """Return how the cells began, as the manifest records it."""
+    if s.kind not in ("lstm", "minlstm") or s.bias == "none":
+        return s.initialisation
+    biases = s.forget_biases or (s.forget_bias,)
+    return f"{s.initialisation}, forget bias {', '.join(f'{bias:g}' for bias in biases)}"
