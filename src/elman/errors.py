@@ -46,6 +46,10 @@ class RunError(ElmanError):
     """A run folder is missing something, was altered, or cannot be used for what is asked."""
 
 
+class ConversionError(ElmanError):
+    """A model cannot be expressed on the other side, or the two sides do not agree."""
+
+
 class MissingPackageError(ElmanError):
     """An optional package is needed and not installed."""
 

@@ -1,0 +1,1 @@
+"""model ↔ other programs' files, each conversion with its proof or a refusal."""
