@@ -82,8 +82,8 @@ def test_ids_are_counted_once_they_have_been_used() -> None:
     ("level", "nats", "shown"),
     [
         ("char", 138.62943611, "2.000 bits/char"),
-        ("word", 20 * 5.0, "perplexity 148.4"),
-        ("bpe", 20 * 25.0, "25.0 nats"),
+        ("word", 20 * 5.0, "148.4 perplexity"),
+        ("bpe", 20 * 25.0, "e^25.0 perplexity"),
     ],
 )
 def test_the_figure_to_watch_is_that_of_the_level(level: str, nats: float, shown: str) -> None:

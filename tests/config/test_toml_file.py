@@ -26,11 +26,10 @@ def any_settings(draw: st.DrawFn) -> Settings:
         "number": st.floats(0, 1, exclude_min=True, exclude_max=True),
     }
     tables: dict[str, dict[str, object]] = {section: {} for section in section_classes()}
+    bounded = {"threads": st.integers(0, 1024), "num_layers": st.integers(1, 256)}
     for facts in setting_facts():
-        if facts.name == "threads":  # the one integer with a small bound
-            tables[facts.section][facts.name] = draw(st.integers(0, 1024))
-            continue
         drawn = st.sampled_from(facts.choices) if facts.choices else strategies[facts.form]
+        drawn = bounded.get(facts.name, drawn)
         tables[facts.section][facts.name] = draw(drawn)
     return Settings(**{name: cls(**tables[name]) for name, cls in section_classes().items()})
 

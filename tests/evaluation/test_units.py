@@ -55,7 +55,15 @@ def test_unknown_tokens_are_reported_both_ways() -> None:
     assert report["perplexity_excluding_unknown"] == pytest.approx(2.828427, abs=5e-7)
     assert (report["num_tokens"], report["num_tokens_excluding_unknown"]) == (3, 2)
     assert report["unknown_rate"] == pytest.approx(1 / 3)
-    assert report["warning"] == ""
+    assert str(report["warning"]).startswith("33 % of the tokens are unknown")
+
+
+def test_skipped_symbols_carry_a_warning_and_a_few_unknown_ones_none() -> None:
+    whole = score_of([1.0] * 200, [9] + [1] * 199, unk_id=9)
+    assert whole.warning == ""
+    cut = whole.with_text(characters=203, utf8_bytes=203, num_skipped=3)
+    assert cut.coverage == pytest.approx(200 / 203)
+    assert cut.warning.startswith("3 symbols were skipped")
 
 
 def test_a_perplexity_of_one_over_unknown_tokens_only_carries_a_warning() -> None:

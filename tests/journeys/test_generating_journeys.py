@@ -172,6 +172,23 @@ def test_bytes_of_a_prompt_that_are_no_text_are_named(
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_pieces_of_bytes_join_to_whole_characters(
+    elman: Elman, story: Path, tmp_path: Path
+) -> None:
+    text, run, state = tmp_path / "text", tmp_path / "run", tmp_path / "state"
+    text.write_text("".join(f"ночь {n} день\n" for n in range(200)), encoding="utf-8")
+    small = ("--set=model.hidden_size=16", "--set=training.updates=30", "--level", "byte")
+    done = elman("train", "lm", "--data", text, "--out", run, *small)
+    assert done.returncode == 0, done.stderr
+    whole = write(elman, run, "--prompt", "ночь ", "--seed", "4", "--max-tokens", "30")
+    pieces = ""
+    for number, length in enumerate((1, 2, 4, 23)):
+        first = ("--prompt", "ночь ", "--seed", "4") if number == 0 else ()
+        piece = write(elman, run, *first, "--max-tokens", str(length), "--state", state)
+        pieces += piece.removesuffix("\n")
+    assert whole.startswith(pieces)  # the last character may wait for its last byte
+
+
 def test_a_state_that_could_not_be_written_is_told_before_anything_is_written(
     elman: Elman, stream_run: Path, tmp_path: Path
 ) -> None:

@@ -151,16 +151,16 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(  # cases B08 and B09
     assert losses[0] == losses[1]
 
 
-def test_a_run_is_never_overwritten_and_a_finished_one_is_only_scored_again(
+def test_a_run_is_never_overwritten_and_a_finished_one_is_only_told_again(
     elman: Elman, stream_run: Path, story: Path
 ) -> None:
-    before = digests(stream_run, "model.safetensors", "config.toml")
+    before = digests(stream_run, "model.safetensors", "config.toml", "manifest.json")
     message = one_line_refusal(elman("train", "lm", "--data", story, "--out", stream_run))
     assert "never overwritten" in message
     again = elman("train", "lm", "--out", stream_run, "--resume")
     assert again.returncode == 0, again.stderr
-    assert "all 60 updates are done already" in again.stderr
-    assert digests(stream_run, "model.safetensors", "config.toml") == before
+    assert "this run is finished: there is nothing left to do" in again.stderr
+    assert digests(stream_run, "model.safetensors", "config.toml", "manifest.json") == before
 
 
 def test_a_start_that_was_killed_before_its_first_state_can_be_made_anew(
@@ -180,6 +180,59 @@ def test_a_start_that_was_killed_before_its_first_state_can_be_made_anew(
     assert "never overwritten" in refused
 
 
+def test_text_from_standard_input_and_from_a_pipe_is_kept_for_resuming(
+    elman: Elman, story: Path, tmp_path: Path
+) -> None:
+    text = story.read_text(encoding="utf-8")
+    run, pipe = tmp_path / "run", tmp_path / "pipe"
+    done = elman("train", "lm", "--data", "-", "--valid", "-", "--out", run, stdin=text)
+    assert "standard input can be read only once" in one_line_refusal(done)
+    done = elman(
+        *("train", "lm", "--data", "-", "--out", run, *SMALL, "--set=training.updates=5"),
+        stdin=text,
+    )
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["data"]["files"][0]["name"] == "standard input"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cp", story, pipe]):
+        done = elman(
+            *("train", "lm", "--data", pipe, "--out", tmp_path / "piped", *SMALL),
+            "--set=training.updates=5",
+        )
+    assert done.returncode == 0, done.stderr
+    assert digests(run, "model.safetensors") == digests(tmp_path / "piped", "model.safetensors")
+
+
+def test_one_very_long_line_is_refused_before_training(elman: Elman, tmp_path: Path) -> None:
+    text = tmp_path / "long.txt"
+    text.write_text("short\n" * 200 + "x" * 300_000 + "\n", encoding="utf-8")
+    message = one_line_refusal(
+        elman(
+            *("train", "lm", "--data", text, "--unit", "line", "--out", tmp_path / "run"),
+            *("--set=data.valid_fraction=0", "--set=data.test_fraction=0"),
+            "--set=model.hidden_size=512",
+        )
+    )
+    assert "got 300,000 tokens" in message
+    assert "--unit stream" in message
+
+
+@pytest.mark.parametrize(("key", "value"), [("unit", "stream"), ("level", "byte")])
+def test_settings_that_are_not_those_of_the_vocabulary_are_refused(
+    elman: Elman, line_run: Path, story: Path, tmp_path: Path, key: str, value: str
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(line_run, run)
+    config = (run / "config.toml").read_text(encoding="utf-8")
+    before = tomllib.loads(config)["text"][key]
+    changed = config.replace(f'{key} = "{before}"', f'{key} = "{value}"')
+    assert changed != config
+    (run / "config.toml").write_text(changed, encoding="utf-8")
+    message = one_line_refusal(elman("score", run, story))
+    assert f'got text.{key} = "{value}", and the vocabulary was made with "{before}"' in message
+
+
 def test_files_of_a_folder_tiny_texts_and_bad_manifests_are_told(
     elman: Elman, tmp_path: Path
 ) -> None:
@@ -192,7 +245,7 @@ def test_files_of_a_folder_tiny_texts_and_bad_manifests_are_told(
     assert f"{folder / '3.txt'} and 2 more" in done.stderr
     assert "tokens to learn from" in done.stderr
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
-    manifest["data"] = {"part": {}}
+    manifest["data"], manifest["results"] = {"part": {}}, {}
     (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert "does not tell what its text was" in one_line_refusal(
         elman("train", "lm", "--out", run, "--resume")

@@ -7,6 +7,7 @@ shape and bytes, so that nothing in the file can change unseen.
 """
 
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -100,7 +101,9 @@ def read_tensor_header(path: Path, content: Content) -> TensorFileHeader:
                 for name in file.keys()  # noqa: SIM118 — the object is no mapping
             }
     except OSError as error:
-        raise RunError(f"cannot read {path}", got=error.strerror or str(error)) from None
+        denied = path.exists() and not os.access(path, os.R_OK)
+        reason = "it must not be read by this user" if denied else error.strerror or str(error)
+        raise RunError(f"cannot read {path}", got=reason) from None
     except _BROKEN as error:
         raise _broken(path, error) from None
     return _header_of(path, content, metadata.get(HEADER_KEY), shapes)

@@ -133,12 +133,6 @@ def _model_clashes(model: ModelSettings) -> Iterator[SettingError]:
 
 def _data_clashes(settings: Settings) -> Iterator[SettingError]:
     data = settings.data
-    inputs = (*data.train, *data.valid, *data.test)
-    if inputs.count("-") > 1:
-        yield SettingError(
-            "standard input can be read only once",
-            got=f"- named {inputs.count('-')} times in data.train, data.valid and data.test",
-        )
     held_out = (0.0 if data.valid else data.valid_fraction) + (
         0.0 if data.test else data.test_fraction
     )

@@ -130,7 +130,7 @@ class ModelSettings:
         ),
     ] = 0.0
     num_layers: Annotated[
-        Count, Field(description="Recurrent layers, one above the other (L).")
+        int, Field(ge=1, le=256, description="Recurrent layers, one above the other (L).")
     ] = 1
     tie_weights: Annotated[
         bool,

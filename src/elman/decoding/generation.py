@@ -131,6 +131,11 @@ class Generation:
         return self._num_generated
 
     @property
+    def seed(self) -> int:
+        """The seed of the generator in use: that of the state, where one was restored."""
+        return self._sampling.seed
+
+    @property
     def ended(self) -> bool:
         """Whether a stop mark was the last id generated."""
         return self._ended

@@ -17,6 +17,8 @@ JsonValue = int | float | bool | str | None
 NOTHING_KNOWN_WARNING = (
     "every predicted token is the unknown one: these figures say nothing about the text"
 )
+MANY_UNKNOWN = 0.01
+"""A larger share of unknown tokens makes figures too low to be set beside other ones."""
 
 
 def nats_to_bits(nats: float) -> float:
@@ -154,8 +156,21 @@ class LanguageScore:
 
     @property
     def warning(self) -> str:
-        """What makes the figures meaningless, or an empty string."""
-        return NOTHING_KNOWN_WARNING if 0 < self.num_unknown == self.num_tokens else ""
+        """What makes the figures meaningless, or too good to compare, or an empty string."""
+        if 0 < self.num_unknown == self.num_tokens:
+            return NOTHING_KNOWN_WARNING
+        skipped = _complete(self) - self.num_tokens
+        if skipped:
+            return (
+                f"{skipped:,} symbols were skipped: what they are costs nothing here, so that bits "
+                "per character and per byte are too low to compare"
+            )
+        if self.num_unknown > MANY_UNKNOWN * self.num_tokens:
+            return (
+                f"{100 * self.num_unknown / self.num_tokens:.2g} % of the tokens are unknown, and "
+                "what they are costs nothing here: figures that count them are too low to compare"
+            )
+        return ""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return every figure under its name, fit for strict JSON.

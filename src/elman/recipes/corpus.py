@@ -1,16 +1,25 @@
 """A corpus: files, folders, standard input or a built-in text, read as often as preparing needs."""
 
+import hashlib
+import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from elman.data.corpora import language_reference, unicode_names
 from elman.data.repeats import FirstSeen, drop_repeated_lines, drop_repeated_paragraphs
 from elman.errors import DataError
 from elman.text.raw_files import is_standard_input
-from elman.text.reading import TextReport, iter_lines, joined_chunks, open_sources
+from elman.text.reading import (
+    TextReport,
+    TextSource,
+    iter_lines,
+    joined_chunks,
+    open_sources,
+)
 
 BUILT_IN_PREFIX = "builtin:"
 BUILT_IN_CORPORA = ("language-reference", "unicode-names")
@@ -20,12 +29,14 @@ BUILT_IN_CORPORA = ("language-reference", "unicode-names")
 class Corpus:
     """Text that can be read again and again, piece by piece, always the same.
 
-    `repeats` "drop" leaves out paragraphs (of `chunks`) or lines (of `lines`) met before.
+    `repeats` "drop" leaves out paragraphs (of `chunks`) or lines (of `lines`) met before. `spooled`
+    holds the copies of names that can be read only once.
     """
 
     names: tuple[str, ...]
     encoding: str
     repeats: Literal["keep", "drop"]
+    spooled: Mapping[str, Path] = field(default_factory=dict)
 
     def chunks(self, reports: list[TextReport] | None = None) -> Iterator[str]:
         """Yield the text in order; `reports` receives what was seen of each file, once read.
@@ -52,7 +63,13 @@ class Corpus:
             if name.startswith(BUILT_IN_PREFIX):
                 yield iter([built_in_text(name)])
                 continue
-            for source in open_sources([name], encoding=self.encoding):
+            copy = self.spooled.get(name)
+            if copy is not None:
+                called = "standard input" if is_standard_input(name) else name
+                sources = [TextSource(str(copy), encoding=self.encoding, name=called)]
+            else:
+                sources = open_sources([name], encoding=self.encoding)
+            for source in sources:
                 yield source.chunks()
                 if reports is not None:
                     reports.append(source.report())
@@ -77,22 +94,40 @@ def open_corpus(
 ) -> Corpus:
     """Return the corpus of `names`, each a path, `-` for standard input, or builtin:NAME.
 
-    Standard input can be read only once, so it is first copied to a file in `scratch`. Files that
-    cannot be opened are told now, before any work is done.
+    Standard input, a pipe and whatever else can be read only once is first copied to a file in
+    `scratch`; a copy that is there already is what an earlier call has read, and is used. Files
+    that cannot be opened are told now, before any work is done.
     """
-    kept = []
+    spooled: dict[str, Path] = {}
     for name in names:
-        if is_standard_input(name):
-            name = str(_spool_standard_input(scratch))
+        if is_standard_input(name) or _is_read_once(Path(name)):
+            spooled[name] = _spooled(name, scratch)
         elif not name.startswith(BUILT_IN_PREFIX):
             open_sources([name], encoding=encoding)
-        kept.append(name)
-    return Corpus(tuple(kept), encoding, repeats)
+    return Corpus(tuple(names), encoding, repeats, spooled)
 
 
-def _spool_standard_input(scratch: Path) -> Path:
-    path = scratch / "standard-input.txt"
-    with path.open("wb") as file:
-        while block := sys.stdin.buffer.read(1 << 20):
-            file.write(block)
-    return path
+def _is_read_once(path: Path) -> bool:
+    return path.is_fifo() or path.is_socket() or path.is_char_device()
+
+
+def _copy_of(name: str, scratch: Path) -> Path:
+    """Return where in `scratch` the copy of `name` lies."""
+    called = "standard-input" if is_standard_input(name) else name
+    return scratch / f"read-once-{hashlib.sha256(called.encode()).hexdigest()[:12]}.txt"
+
+
+def _spooled(name: str, scratch: Path) -> Path:
+    """Copy `name` to `scratch`, whole or not at all, unless that was done before."""
+    copy = _copy_of(name, scratch)
+    if copy.exists():
+        return copy
+    partial = copy.with_suffix(".partial")
+    with ExitStack() as opened, partial.open("wb") as file:
+        if is_standard_input(name):
+            source: BinaryIO = sys.stdin.buffer
+        else:
+            source = opened.enter_context(Path(name).open("rb"))
+        shutil.copyfileobj(source, file, 1 << 20)
+    partial.replace(copy)
+    return copy

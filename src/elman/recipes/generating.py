@@ -30,14 +30,20 @@ class WriteRequest:
 
 
 class Writer:
-    """One generation as text. Its whole state is a value that can be saved and gone on from."""
+    """One generation as text. Its whole state is a value that can be saved and gone on from.
 
-    def __init__(self, trained: TrainedModel, request: WriteRequest) -> None:
+    `goes_on` says that it will be: bytes of an unfinished character are then kept for what follows,
+    instead of being shown as U+FFFD.
+    """
+
+    def __init__(
+        self, trained: TrainedModel, request: WriteRequest, *, goes_on: bool = False
+    ) -> None:
         if request.max_tokens < 0:
             raise SettingError("max_tokens must be an int >= 0", got=str(request.max_tokens))
         if "" in request.stop:
             raise SettingError("a stop text must have at least one character", got="an empty one")
-        self._trained, self._request = trained, request
+        self._trained, self._request, self._goes_on = trained, request, goes_on
         vocabulary = trained.tokenizer.vocabulary
         never = [i for i in (vocabulary.pad_id, vocabulary.unk_id) if i is not None]
         stops = () if vocabulary.boundary_id is None else (vocabulary.boundary_id,)
@@ -92,7 +98,7 @@ class Writer:
             if ended:
                 self._stopped = True
                 return
-        held += self._stream.flush() if not self.generation.ended else ""
+        held += "" if self.generation.ended or self._goes_on else self._stream.flush()
         shown, held, self._stopped = _until_stop(held, self._request.stop, last=True)
         if shown:
             yield shown

@@ -11,6 +11,7 @@ from elman.data.batches import BatchSource
 from elman.data.lines import LineBatches
 from elman.data.streams import StreamBatches, fit_stream
 from elman.data.token_array import LineArray, TokenArray
+from elman.errors import DataError
 from elman.evaluation.language import score_lines, score_stream, validation_loss
 from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
@@ -24,6 +25,9 @@ VALIDATION_LANES = 32
 VALIDATION_WINDOW = 256
 VALIDATION_LINES = 256
 VALIDATION_POOL = 64
+MOST_STATES = 1 << 29
+"""Numbers in the states of one batch of lines at most, which are 2 GiB and kept several times."""
+
 IDS_AT_ONCE = 1 << 12
 
 
@@ -36,8 +40,28 @@ def stream_boundary(settings: Settings, vocabulary: Vocabulary) -> int | None:
 def training_source(
     settings: Settings, prepared: PreparedText
 ) -> tuple[BatchSource, tuple[str, ...]]:
-    """Return the batches to learn from, and notices of sizes that had to be reduced."""
-    return _source(settings, prepared, prepared.parts["train"])
+    """Return the batches to learn from, and notices of sizes that had to be reduced.
+
+    Raises `DataError` where a line is so long that a batch with it would not fit into memory.
+    """
+    part = prepared.parts["train"]
+    if isinstance(part.ids, LineArray) and len(part.ids):
+        _require_short_lines(int(part.ids.lengths_N.max()), settings)
+    return _source(settings, prepared, part)
+
+
+def _require_short_lines(longest: int, settings: Settings) -> None:
+    """Raise `DataError` where the states of a batch with the longest line are too many."""
+    row = settings.model.num_layers * settings.model.hidden_size * settings.training.batch_size
+    most = max(1, MOST_STATES // row)
+    if longest > most:
+        raise DataError(
+            "a line is too long to be learnt from as one sequence",
+            got=f"{longest:,} tokens",
+            allowed=f"{most:,} with these sizes",
+            hint="learn from the text as a stream (--unit stream), cut the line, or lower "
+            "training.batch_size",
+        )
 
 
 def validation_source(

@@ -20,6 +20,7 @@ from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
 from elman.recipes.preparing import PreparedText, prepare_text, reopen_prepared
 from elman.recipes.sizing import MOST_EPOCHS, notices_of_size, precision_of, suggested_settings
+from elman.recipes.trained import require_same_text
 from elman.seeding import generator
 from elman.text.raw_files import is_standard_input
 from elman.text.tokenizer_file import tokenizer_from_json
@@ -105,6 +106,21 @@ def start_run(
         raise
 
 
+def finished_report(out: Path) -> TrainReport | None:
+    """Return how the run at `out` ended, as its manifest tells; None where it has not ended."""
+    folder = RunFolder.open(out, purpose="resume")
+    results = folder.read_manifest().results
+    training, scores = results.get("training"), results.get("scores")
+    if not isinstance(training, dict) or not isinstance(scores, dict):
+        return None
+    try:
+        report = TrainReport(FitReport(**training), scores, folder.path)
+    except TypeError:
+        return None
+    RunFolder.open(out)  # raises where the weights that were kept are gone
+    return report
+
+
 def resume_run(out: Path) -> LanguageModelRun:
     """Return the interrupted run at `out`, at the update it was saved after.
 
@@ -115,6 +131,7 @@ def resume_run(out: Path) -> LanguageModelRun:
     torch.set_num_threads(settings.training.threads)
     manifest = folder.read_manifest()
     tokenizer = tokenizer_from_json(folder.tokenizer_json)
+    require_same_text(settings.text, tokenizer, folder.path)
     prepared = reopen_prepared(settings, tokenizer, folder.path / CACHE, manifest.data)
     trainer, notices = _trainer(
         settings, prepared, KernelPlan.from_record(manifest.kernels), settings.training.updates

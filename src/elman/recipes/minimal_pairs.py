@@ -10,6 +10,9 @@ from elman.recipes.scoring import score_sentences
 from elman.recipes.trained import TrainedModel
 from elman.text.reading import iter_lines, open_sources
 
+MOST_SHOWN = 5
+"""Pairs judged wrong that a summary shows."""
+
 
 @dataclass(frozen=True)
 class JudgedPairs:
@@ -50,11 +53,22 @@ class JudgedPairs:
         }
 
     def summary(self) -> str:
-        """Return the result as a sentence with its numbers."""
-        return (
+        """Return the result as a sentence with its numbers, and the first pairs judged wrong."""
+        lines = [
             f"the good sentence is likelier in {self.num_right:,} of {len(self.sentences):,} pairs "
             f"({100 * self.accuracy:.1f} %)"
-        )
+        ]
+        judged = zip(self.sentences, self.good_nats, self.bad_nats, strict=True)
+        wrong = [row for row in judged if row[1] >= row[2]]
+        for (good, bad), good_nats, bad_nats in wrong[:MOST_SHOWN]:
+            verdict = "a tie" if good_nats == bad_nats else "the bad one is likelier"
+            lines.append(
+                f"  {verdict}: {nats_to_bits(good_nats):.2f} bits {good!r}, "
+                f"{nats_to_bits(bad_nats):.2f} bits {bad!r}"
+            )
+        if len(wrong) > MOST_SHOWN:
+            lines.append(f"  and {len(wrong) - MOST_SHOWN:,} more; --json has every pair")
+        return "\n".join(lines)
 
 
 def judge_pairs(
@@ -66,6 +80,8 @@ def judge_pairs(
     """
     pairs: list[tuple[str, str]] = []
     wrong: list[str] = []
+    if path.is_dir():
+        raise DataError("minimal pairs must be in a file", got=f"{path}, a folder")
     (source,) = open_sources([path], encoding=encoding)
     for number, line in enumerate(iter_lines(source.chunks()), start=1):
         columns = line.split("\t")
@@ -74,10 +90,11 @@ def judge_pairs(
         if len(columns) == 2 and all(column.strip() for column in columns):
             pairs.append((columns[0], columns[1]))
         else:
-            wrong.append(f"line {number} with {len(columns)} column{'s'[: len(columns) != 1]}")
+            filled = sum(bool(column.strip()) for column in columns)
+            wrong.append(f"line {number} with {filled} text{'s'[: filled != 1]}")
     if wrong or not pairs:
         raise DataError(
-            f"{path} must have two columns divided by a tab on each line, good and bad",
+            f"{path} must have two texts divided by a tab on each line, good and bad",
             got=", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
             if wrong
             else "no pair",

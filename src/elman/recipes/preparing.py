@@ -24,10 +24,11 @@ from elman.data.token_array import (
     write_line_array,
     write_token_array,
 )
-from elman.errors import DataError, RunError
+from elman.errors import DataError, RunError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.tally import TextTally
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
+from elman.text.raw_files import is_standard_input
 from elman.text.reading import TextReport
 from elman.text.tokenizer import Tokenizer
 
@@ -116,6 +117,18 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     Raises `DataError` for files that cannot be read and for a training part with nothing to
     predict.
     """
+    inputs = (*settings.data.train, *settings.data.valid, *settings.data.test)
+    for name in inputs:
+        if not _is_utf8(name):
+            raise DataError(
+                "the name of a file must be valid UTF-8, to be written down", got=repr(name)
+            )
+    times = sum(map(is_standard_input, inputs))
+    if times > 1:
+        raise SettingError(
+            "standard input can be read only once",
+            got=f"- named {times} times in data.train, data.valid and data.test",
+        )
     corpora = {
         name: open_corpus(
             names,
@@ -131,8 +144,12 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     passes = _Passes()
     prepare = _prepare_stream if settings.text.unit == "stream" else _prepare_lines
     tokenizer, parts = prepare(settings, corpora, scratch, passes)
-    notices = [*passes.notices, *tokenizer.notices, *_oddities(passes.reports)]
+    notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports)]
     return PreparedText(tokenizer, parts, tuple(passes.reports), tuple(notices))
+
+
+def _is_utf8(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _prepare_stream(
@@ -280,7 +297,7 @@ def _encode_lines(
     )
 
 
-def _oddities(reports: Iterable[TextReport]) -> Iterator[str]:
+def oddities(reports: Iterable[TextReport]) -> Iterator[str]:
     """Yield a line for each thing in the files that a person would want to know of."""
     for report in reports:
         for count, meaning in (
@@ -302,7 +319,12 @@ def reopen_prepared(
     """
     try:
         facts = cast(dict[PartName, dict[str, Any]], recorded["parts"])
-        parts = {name: _reopen_part(settings, scratch, name, part) for name, part in facts.items()}
+        _check_facts(facts)
+        parts = {
+            name: _reopen_part(settings, scratch, name, facts[name])
+            for name in PART_NAMES
+            if name in facts
+        }
         return PreparedText(tokenizer, parts, (), ())
     except DataError:
         scratch.mkdir(exist_ok=True)
@@ -321,6 +343,15 @@ def reopen_prepared(
                 hint="put the files back as they were, or train anew",
             )
     return prepared
+
+
+def _check_facts(facts: Mapping[PartName, Mapping[str, Any]]) -> None:
+    """Raise `KeyError` or `TypeError` unless every part is known and its counts are integers."""
+    if "train" not in facts or not set(facts) <= set(PART_NAMES):
+        raise KeyError("train")
+    for part in facts.values():
+        if not all(isinstance(part[name], int) for name in ("characters", "utf8_bytes", "unknown")):
+            raise TypeError("a count")
 
 
 def _reopen_part(

@@ -16,10 +16,12 @@ from elman.evaluation.surprisal import TokenRows, in_parts, score_line_rows, sco
 from elman.evaluation.units import LanguageScore
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.held_out import stream_boundary
+from elman.recipes.preparing import oddities
 from elman.recipes.tally import TextTally
 from elman.recipes.trained import TrainedModel
 from elman.text.building import pieces_of
 from elman.text.normalising import normalised_chunks
+from elman.text.reading import TextReport
 from elman.text.vocabulary import BOUNDARY
 
 TOKENS_AT_ONCE = 4096
@@ -46,6 +48,7 @@ class _Rows:
     policy: UnknownPolicy | None
     on_scored: Callable[[int], None]
     tally: TextTally = field(default_factory=TextTally)
+    reports: list[TextReport] = field(default_factory=list)
     num_skipped: int = 0
     num_read: int = 0
 
@@ -64,7 +67,7 @@ class _Rows:
     def of_lines(self, corpus: Corpus) -> Iterator[TokenRows]:
         """Yield the tokens of each line that is not blank, with their offsets in the whole text."""
         position = 0
-        for line in corpus.lines():
+        for line in corpus.lines(self.reports):
             text = self.trained.tokenizer.normalise(line)
             if text.strip():
                 # The line's end is a character of the text: the stop mark predicts it.
@@ -95,11 +98,11 @@ def score_files(
     request: ScoreRequest,
     *,
     on_scored: Callable[[int], None] = lambda num_tokens: None,
-) -> LanguageScore:
+) -> tuple[LanguageScore, tuple[str, ...]]:
     """Score the text of the files named, in constant memory; write its surprisals where asked.
 
-    Raises `DataError` for what cannot be read and where there is nothing to predict, and
-    `UnknownSymbolError` under the policy refuse.
+    Also returned are lines to show: what is odd about the files. Raises `DataError` for what cannot
+    be read and where there is nothing to predict, and `UnknownSymbolError` under the policy refuse.
     """
     for name, value in (("--batch-size", request.batch_size), ("--window", request.window)):
         if value < 1:
@@ -120,14 +123,17 @@ def score_files(
     if not score.num_tokens:
         raise DataError(
             "there is nothing to predict in the text",
-            got=f"{rows.tally.characters} characters",
+            got=f"{rows.tally.characters} character{'s'[: rows.tally.characters != 1]}",
             allowed="a text of two tokens or more",
         )
-    return score.with_text(
+    whole = score.with_text(
         characters=rows.tally.characters,
         utf8_bytes=rows.tally.utf8_bytes,
         num_skipped=rows.num_skipped,
     )
+    blank = rows.tally.blank_lines
+    notices = [f"{blank:,} blank line{'s'[: blank != 1]} left out"] if blank else []
+    return whole, (*notices, *oddities(rows.reports))
 
 
 def score_sentences(
@@ -197,7 +203,7 @@ def _score(
         )
     return score_stream_rows(
         trained.model,
-        rows.of_stream(corpus.chunks()),
+        rows.of_stream(corpus.chunks(rows.reports)),
         table,
         plan=trained.plan,
         window=request.window,

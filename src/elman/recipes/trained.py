@@ -1,15 +1,20 @@
 """A trained run, opened: settings, tokenizer and model, ready to score or to generate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from elman.checkpoints.run_folder import RunFolder
-from elman.config.settings import Settings
+from elman.config.fields import shown
+from elman.config.settings import Settings, TextSettings
+from elman.errors import RunError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
 from elman.text.tokenizer_file import tokenizer_from_json
+
+CHANGEABLE = ("encoding", "prompt_unknown")
+"""Settings of the text that may be changed after training."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +29,30 @@ class TrainedModel:
     weights_digest: str
 
 
+def require_same_text(settings: TextSettings, tokenizer: Tokenizer, path: Path) -> None:
+    """Raise `RunError` where config.toml says other things of the text than the vocabulary does.
+
+    How files are decoded and what becomes of a prompt may be changed after training.
+    """
+    for field in fields(settings):
+        if field.name in CHANGEABLE:
+            continue
+        now, then = getattr(settings, field.name), getattr(tokenizer.settings, field.name)
+        if now != then:
+            raise RunError(
+                f"config.toml of {path} does not belong to its vocabulary",
+                got=f"text.{field.name} = {shown(now)}, and the vocabulary was made with "
+                f"{shown(then)}",
+                hint="put the setting back as it was",
+            )
+
+
 def open_trained(path: str | Path) -> TrainedModel:
     """Open the run at `path` and load its best weights. Raises `RunError` where that cannot be."""
     folder = RunFolder.open(path)
     settings = folder.settings
     tokenizer = tokenizer_from_json(folder.tokenizer_json)
+    require_same_text(settings.text, tokenizer, folder.path)
     model = RecurrentLanguageModel(
         settings.model, len(tokenizer.vocabulary), generator(0, "initialisation")
     )

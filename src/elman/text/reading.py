@@ -51,11 +51,14 @@ class TextReport:
 
 
 class TextSource:
-    """One file or standard input; `chunks` may be called again for a file, each time the same."""
+    """One file or standard input; `chunks` may be called again for a file, each time the same.
 
-    def __init__(self, path: str, *, encoding: str = "utf-8") -> None:
+    `name` is what errors and reports call it, the path unless given.
+    """
+
+    def __init__(self, path: str, *, encoding: str = "utf-8", name: str = "") -> None:
         self.path, self.encoding = path, checked_encoding(encoding)
-        self.name = "standard input" if is_standard_input(path) else path
+        self.name = name or ("standard input" if is_standard_input(path) else path)
         self._report: TextReport | None = None
 
     def chunks(self, chunk_characters: int = CHUNK_CHARACTERS) -> Iterator[str]:
@@ -157,8 +160,15 @@ def iter_lines(chunks: Iterable[str]) -> Iterator[str]:
 
 
 def _files_in(folder: Path) -> list[str]:
+    def refuse(error: OSError) -> None:
+        raise error
+
     try:
-        paths = [path.relative_to(folder) for path in folder.rglob("*")]
+        paths = [
+            (Path(where) / name).relative_to(folder)
+            for where, _, names in os.walk(folder, onerror=refuse)
+            for name in names
+        ]
         shown = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
         files = [
             folder / path
@@ -166,7 +176,8 @@ def _files_in(folder: Path) -> list[str]:
             if (folder / path).is_file() and (folder / path).stat().st_size
         ]
     except OSError as error:
-        raise DataError(f"{folder} cannot be read", got=error.strerror or "an error") from None
+        what = error.filename or folder
+        raise DataError(f"{what} cannot be read", got=error.strerror or "an error") from None
     if not files:
         raise DataError(f"the folder {folder} holds no file with text")
     for path in files:

@@ -10,6 +10,7 @@ def main() -> NoReturn:
     """Load the command and run it."""
     try:
         from elman.apps.cli.main import run
+
+        run()
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    run()

@@ -3,12 +3,15 @@
 import os
 import secrets
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from elman.apps.cli.interrupts import polite_interrupts
 from elman.apps.cli.options import Json, Run, Whole, WholeOrNone
 from elman.apps.cli.output import print_json
 from elman.errors import DataError, SettingError
@@ -17,6 +20,8 @@ from elman.text.raw_files import is_standard_input
 if TYPE_CHECKING:
     from elman.recipes.generating import WriteRequest
     from elman.recipes.trained import TrainedModel
+
+MOST_SEEDS = 2**63
 
 
 @Parameter(name="*")
@@ -81,12 +86,12 @@ def generate(
     from elman.recipes.generating import WriteRequest
     from elman.text.reading import read_text
 
-    _check_samples(num_samples, state)
+    how = choosing or ChoosingOptions()
+    _check_samples(num_samples, state, how.seed or 0)
     for text in (prompt, *(stop or ())):
         _check_characters(text)
     if is_standard_input(prompt):
         prompt = read_text([prompt], encoding="utf-8")[0]
-    how = choosing or ChoosingOptions()
     seed = secrets.randbits(32) if how.seed is None else how.seed
     request = WriteRequest(
         prompt=prompt,
@@ -99,9 +104,15 @@ def generate(
     return 0
 
 
-def _check_samples(num_samples: int, state: Path | None) -> None:
+def _check_samples(num_samples: int, state: Path | None, seed: int) -> None:
     if num_samples < 1:
         raise SettingError("--num-samples must be an int >= 1", got=str(num_samples))
+    if seed + num_samples > MOST_SEEDS:
+        raise SettingError(
+            "--seed must leave room for a seed of its own for each sample",
+            got=f"{seed} and --num-samples {num_samples}",
+            allowed="up to 2^63 - 1 for the last one",
+        )
     if state is not None and num_samples > 1:
         raise SettingError("--state keeps one text", got=f"--num-samples {num_samples}")
     if state is None:
@@ -163,25 +174,33 @@ def _write_one(
     """Write one text, piece by piece, and keep its state where asked; return it with its facts."""
     from elman.recipes.generating import Writer
 
-    writer = Writer(trained, request)
+    writer = Writer(trained, request, goes_on=state is not None)
     seed = request.sampling.seed
     if state is not None and state.exists():
         writer.resume(state, sampling=request.sampling, seed=seed if reseed else None)
     writer.begin()
     written = ""
-    for piece in writer.pieces():
-        written += piece
-        if not quiet:
-            sys.stdout.write(piece)
-            sys.stdout.flush()
+    asked: Callable[[], bool] = bool  # False, as long as nobody can ask
+    with ExitStack() as polite:
+        if state is not None:  # a text whose state is kept is never cut without it
+            asked = polite.enter_context(polite_interrupts(lambda: None))
+        for piece in writer.pieces():
+            written += piece
+            if not quiet:
+                sys.stdout.write(piece)
+                sys.stdout.flush()
+            if asked():
+                break
     if state is not None:
         writer.save(state)
     if not quiet:
         print()
+    if asked():
+        raise KeyboardInterrupt
     return {
         "prompt": request.prompt,
         "text": written,
         "num_tokens": writer.num_tokens,
-        "seed": seed,
+        "seed": writer.generation.seed,
         "ended_by": writer.ended_by,
     }

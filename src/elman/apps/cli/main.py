@@ -6,6 +6,7 @@ needs when it runs, so that `elman --help` is quick.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -64,6 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         complain(str(error))
         status = EXIT_MISTAKE
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one would only spoil the end
         complain("interrupted")
         status = EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -12,8 +12,11 @@ from rich.table import Table
 
 
 def say(message: str) -> None:
-    """Tell a person something on standard error."""
-    print(message, file=sys.stderr, flush=True)
+    """Tell a person something on standard error; a terminal breaks lines between words."""
+    if sys.stderr.isatty():
+        error_console().print(message, markup=False)
+    else:
+        print(message, file=sys.stderr, flush=True)
 
 
 def program() -> str:

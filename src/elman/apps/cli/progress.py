@@ -147,8 +147,14 @@ class Pace:
 def scoring(console: Console) -> Iterator[Callable[[int], None]]:
     """Yield a function that tells how many tokens of a text of unknown length are scored."""
     line, speed = ProgressLine(console, "scoring", None, "scored"), Speed()
+    speed.at(0)
     with line.shown():
-        yield lambda done: line.at(done, f"{done:,} tokens, {speed.at(done):,.0f} a second")
+        yield lambda done: line.at(done, f"{_count(console, done)}{speed.at(done):,.0f} tokens/s")
+
+
+def _count(console: Console, done: int) -> str:
+    """Return the count, for a terminal alone: a line in a log begins with it."""
+    return f"{done:,} tokens, " if console.is_terminal else ""
 
 
 class TrainingProgress:
@@ -178,18 +184,17 @@ class TrainingProgress:
     def scoring(self) -> Iterator["TrainingProgress"]:
         """Show the bar of scoring the held-out text exactly while the block runs."""
         self._shown, self._speed = self._scoring, Speed()
+        self._speed.at(0)
         if not self._console.is_terminal:
             self.tell("scoring the held-out text …")
         with self._scoring.shown():
             yield self
 
-    def updated(self, update: int, num_tokens: int, loss_nats: float) -> None:
-        """Tell of one update: its number, its tokens and the smoothed loss in nats per token."""
+    def updated(self, update: int, num_tokens: int, figure: str) -> None:
+        """Tell of one update: its number, its tokens and the smoothed figure of its loss."""
         self._tokens += num_tokens
         speed = self._speed.at(self._tokens)
-        self._training.at(
-            update, f"{speed:,.0f} tokens/s  loss {loss_nats:.3f} nats{self._held_out}"
-        )
+        self._training.at(update, f"{speed:,.0f} tokens/s  train {figure}{self._held_out}")
         late = self._pace.lateness(update) if self._pace is not None else None
         if late is not None:
             self.tell(late)

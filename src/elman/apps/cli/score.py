@@ -58,6 +58,12 @@ def score(
             got="both files and --minimal-pairs" if files else "no file",
             allowed="files to score, or --minimal-pairs FILE",
         )
+    if minimal_pairs is not None and per_token is not None:
+        raise SettingError(
+            "--per-token is for files, and --minimal-pairs gives one figure a sentence",
+            got="both",
+            hint="leave one of them out",
+        )
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
     if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, as_json=json)
@@ -73,7 +79,10 @@ def _score(run: Path, request: "ScoreRequest", *, as_json: bool) -> None:
 
     trained = open_trained(run)
     with scoring(error_console()) as on_scored:
-        figures = score_files(trained, request, on_scored=on_scored).to_json()
+        score, notices = score_files(trained, request, on_scored=on_scored)
+    figures = score.to_json()
+    for notice in notices:
+        say(f"note: {notice}")
     if as_json:
         print_json(figures)
     else:

@@ -17,6 +17,7 @@ from elman.recipes.language_model import (
     LanguageModelRun,
     TrainReport,
     TrainRequest,
+    finished_report,
     resume_run,
     start_run,
     train_run,
@@ -31,7 +32,7 @@ MOST_NAMES = 4
 """Names of files told; of more than these the number is told."""
 
 MOST_NATS = 20.0
-"""A loss above this is told in nats: its perplexity is a number that nobody reads."""
+"""A loss above this is told as a power: its perplexity is a number that nobody reads."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,21 @@ def run_training(invocation: Invocation, *, resume: bool, as_json: bool) -> int:
                 got="other options beside --out and --resume",
                 allowed="--out RUN --resume",
             )
+        finished = finished_report(invocation.out)
+        if finished is not None:
+            say("this run is finished: there is nothing left to do")
+            return _shown(finished, as_json=as_json)
         run = resume_run(invocation.out)
-        say(_resumed(run))
+        say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
     else:
         if not invocation.files["train"] and invocation.config is None:
             raise DataError("there is nothing to learn from", hint="name a text with --data FILE")
-        with stages(error_console()) as on_stage:
-            run = start_run(invocation.request(), on_stage=on_stage)
+        try:
+            with stages(error_console()) as on_stage:
+                run = start_run(invocation.request(), on_stage=on_stage)
+        except KeyboardInterrupt:
+            say("interrupted before training began; nothing was kept")
+            return EXIT_INTERRUPTED
     describe(run)
     pace = None
     if invocation.budget_seconds is not None:
@@ -102,6 +111,10 @@ def run_training(invocation: Invocation, *, resume: bool, as_json: bool) -> int:
             f"Go on with: {program()} train lm --out {report.path} --resume"
         )
         return EXIT_INTERRUPTED
+    return _shown(report, as_json=as_json)
+
+
+def _shown(report: TrainReport, *, as_json: bool) -> int:
     if as_json:
         print_json(report.to_json())
     tell_result(report)
@@ -119,16 +132,16 @@ def describe(run: LanguageModelRun) -> None:
         say(f"files: {', '.join(names[:MOST_NAMES])}{more}")
     lines = f" in {train.num_lines:,} lines, each with a stop mark" if train.num_lines else ""
     say(
-        f"text:  {train.characters:,} characters, "
-        f"{train.num_tokens:,} {settings.text.level} tokens{lines}; "
-        f"vocabulary: {len(prepared.tokenizer.vocabulary):,}"
+        f"text:  {train.characters:,} characters to learn from, "
+        f"{train.num_tokens:,} {settings.text.level} tokens{lines}"
     )
     held = ", ".join(
-        f"{part.num_tokens:,} {name}{_unknown(part)}"
+        f"{part.num_predicted:,} {name}{_unknown(part)}"
         for name, part in prepared.parts.items()
         if name != "train"
     )
-    say(f"       held out: {held or 'none'}")
+    vocabulary = len(prepared.tokenizer.vocabulary)
+    say(f"       held out: {held or 'none'}; vocabulary: {vocabulary:,}")
     facts = run.trainer.model.describe()
     threads = settings.training.threads
     say(f"model: {facts['cell']}, {facts['layers']}, {int(facts['parameters']):,} parameters")
@@ -151,13 +164,15 @@ def train_with_progress(run: LanguageModelRun, pace: Pace | None = None) -> Trai
     progress = TrainingProgress(
         error_console(), run.trainer.total_updates, num_scored=num_scored, pace=pace
     )
-    valid = run.prepared.parts.get("valid")
+    valid, settings = run.prepared.parts.get("valid"), run.settings
 
     def observe(event: TrainingEvent) -> None:
         if isinstance(event, UpdateEvent):
-            progress.updated(event.update, event.num_tokens, event.smoothed_nats or float("nan"))
+            nats = event.smoothed_nats
+            shown = "–" if nats is None else level_figure(nats, settings.text.level)
+            progress.updated(event.update, event.num_tokens, shown)
         elif isinstance(event, ValidationEvent) and valid is not None:
-            figure = validation_figure(event, valid, run.settings.text.level)
+            figure = validation_figure(event, valid, settings.text.level)
             progress.validated(event.update, figure, best=event.best)
 
     with ExitStack() as scoring, ExitStack() as training:
@@ -168,7 +183,8 @@ def train_with_progress(run: LanguageModelRun, pace: Pace | None = None) -> Trai
 
         def before_scoring() -> None:
             training.close()  # all is saved: from here on Ctrl-C stops at once
-            scoring.enter_context(progress.scoring())
+            if num_scored:
+                scoring.enter_context(progress.scoring())
 
         return train_run(
             run,
@@ -180,11 +196,17 @@ def train_with_progress(run: LanguageModelRun, pace: Pace | None = None) -> Trai
 
 
 def validation_figure(event: ValidationEvent, part: Part, level: Level) -> str:
-    """Return the held-out figure to watch: perplexity per word, else bits per character."""
-    if level in ("word", "bpe") and event.num_tokens:
-        nats = event.loss_nats / event.num_tokens
-        return f"perplexity {math.exp(nats):,.1f}" if nats < MOST_NATS else f"{nats:.1f} nats"
-    return f"{nats_to_bits(event.loss_nats) / max(part.characters, 1):.3f} bits/char"
+    """Return the held-out figure to watch, with its unit."""
+    unit = {"char": " bits/char", "byte": " bits/byte"}.get(level, " perplexity")
+    size = part.characters if level == "char" else event.num_tokens
+    return level_figure(event.loss_nats / max(size, 1), level) + unit
+
+
+def level_figure(nats: float, level: Level) -> str:
+    """Return nats per token as people compare them: perplexity of words, else bits."""
+    if level in ("char", "byte"):
+        return f"{nats_to_bits(nats):.3f}"
+    return f"{math.exp(nats):,.1f}" if nats < MOST_NATS else f"e^{nats:.1f}"
 
 
 def tell_result(report: TrainReport) -> None:
@@ -201,19 +223,17 @@ def tell_result(report: TrainReport) -> None:
     if fit.nonfinite_steps:
         say(f"note: {fit.nonfinite_steps:,} updates were skipped: their gradient was not finite")
     if fit.overfitting:
-        say(f"note: {fit.overfitting} The weights kept are those of the best validation.")
-    if report.scores:
-        error_console().print(
-            score_table({TITLES[name]: score for name, score in report.scores.items()})
+        say(
+            f"note: {fit.overfitting} The weights kept are those of the best validation; "
+            "--set training.patience=5 stops sooner."
         )
+    if report.scores:
+        ordered = {TITLES[name]: report.scores[name] for name in TITLES if name in report.scores}
+        error_console().print(score_table(ordered))
+        for title, score in ordered.items():
+            if score.get("warning"):
+                say(f"warning: {title}: {score['warning']}")
     say(f"run: {report.path}")
-
-
-def _resumed(run: LanguageModelRun) -> str:
-    done, total = run.trainer.update, run.trainer.total_updates
-    if done >= total:
-        return f"all {total:,} updates are done already: the held-out text is scored again"
-    return f"going on after update {done:,} of {total:,}"
 
 
 def _unknown(part: Part) -> str:
