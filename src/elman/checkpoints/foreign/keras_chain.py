@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,12 @@ from torch import Tensor
 from elman.cells.cell import Cell
 from elman.cells.elman import ElmanCell
 from elman.cells.gru import GRUCell
-from elman.checkpoints.foreign.keras_layers import KerasKind, keras_kind
+from elman.checkpoints.foreign.keras_layers import (
+    KerasKind,
+    keras_kind,
+    keras_layer_arrays,
+    keras_module,
+)
 from elman.checkpoints.foreign.keras_model import stack_from_keras
 from elman.config.settings import ModelSettings
 from elman.errors import ConversionError
@@ -58,46 +63,97 @@ class ChainParts:
     has_softmax: bool
 
 
-def chain_of(keras_model: Any) -> tuple[list[Any], Any]:
-    """Return the layers from the first input to the first output, and the tensor of the logits.
+class ChainLink(NamedTuple):
+    """A layer of a chain, and the inputs of the model that are its state before the first step."""
 
-    Raises `ConversionError` where a layer reads anything but the outputs of the one below and
-    initial states that are inputs, and where a layer is not on the way.
+    layer: Any
+    initial: tuple[Any, ...]
+
+
+def layer_chain(keras_model: Any) -> list[ChainLink]:
+    """Return the layers from the first input to the first output of a model of Keras.
+
+    A layer may take a mask as well, which is what lengths are here. Raises `ConversionError` where
+    a layer reads anything but the outputs of the one below, a mask and initial states that are
+    inputs of the model, and where a layer is not on the way.
     """
-    chain: list[Any] = []
+    chain: list[ChainLink] = []
     tensor = keras_model.outputs[0]
-    logits = tensor
-    while True:
+    while not _is_input(tensor):
         history = tensor._keras_history
-        layer, node = history.operation, history.operation._inbound_nodes[history.node_index]
-        if node.is_input:
-            break
+        layer = history.operation
         if history.tensor_index != 0:
             raise ConversionError(
                 f"a state of the layer {layer.name} is used as an output",
                 hint="only models that read out the outputs of their last layer can be converted",
             )
-        chain.insert(0, layer)
-        if type(layer).__name__ == "Activation" and tensor is keras_model.outputs[0]:
-            logits = node.arguments.args[0]
-        before = node.input_tensors
-        if any(not _is_input(other) for other in before[1:]):
-            raise ConversionError(
-                f"the layer {layer.name} reads more than the layer below it",
-                hint="only a plain chain of layers is a language model here",
-            )
-        tensor = before[0]
+        tensor, initial = _read_by(layer, history.node_index)
+        chain.insert(0, ChainLink(layer, initial))
     off_path = [
         layer.name
         for layer in keras_model.layers
-        if type(layer).__name__ != "InputLayer" and not any(layer is other for other in chain)
+        if type(layer).__name__ != "InputLayer" and not any(layer is link.layer for link in chain)
     ]
     if off_path or tensor is not keras_model.inputs[0]:
         raise ConversionError(
             "a language model must be one chain of layers from its first input to its first output",
             got=f"beside it: {', '.join(off_path) or 'another first input'}",
         )
-    return chain, logits
+    return chain
+
+
+def bare_model(keras_model: Any, chain: Sequence[ChainLink], parts: ChainParts) -> Any:
+    """Return the model of the same layers that gives logits, without masks and without a softmax.
+
+    It takes the initial states that the first one takes, and gives the final states where each
+    recurrent layer does. The layers are the same objects, and are altered.
+    """
+    keras = keras_module()
+    parts.readout.activation = keras.activations.linear
+    if type(parts.first).__name__ == "Embedding":
+        parts.first.mask_zero = parts.first.supports_masking = False
+    x, states, finals = keras_model.inputs[0], list[Any](), list[Any]()
+    for layer, initial in chain:
+        if type(layer).__name__ == "Activation":
+            continue
+        written = layer(x, initial_state=list(initial)) if initial else layer(x)
+        x, *after = written if isinstance(written, list | tuple) else [written]
+        states += initial
+        finals += after
+    if not all(layer.return_state for layer in parts.recurrent):
+        finals = []
+    return keras.Model(
+        [keras_model.inputs[0], *states] if states else keras_model.inputs[0], [x, *finals]
+    )
+
+
+def _read_by(layer: Any, node_index: int) -> tuple[Any, tuple[Any, ...]]:
+    """Return the tensor that `layer` reads, and the others, which are its initial state."""
+    arguments = layer._inbound_nodes[node_index].arguments
+    mask = arguments.kwargs.get("mask")
+    named = [value for name, value in arguments.kwargs.items() if name != "mask"]
+    keras = keras_module()
+    tensors = [
+        leaf
+        for leaf in keras.tree.flatten([list(arguments.args), named])
+        if isinstance(leaf, keras.KerasTensor)
+    ]
+    others = [*tensors[1:], *([] if _is_mask_of_zeros(mask) else [mask])]
+    if not tensors or any(not _is_input(other) for other in others):
+        raise ConversionError(
+            f"the layer {layer.name} reads more than the layer below it",
+            hint="only a plain chain of layers is a language model here",
+        )
+    return tensors[0], tuple(tensors[1:])
+
+
+def _is_mask_of_zeros(mask: Any) -> bool:
+    """Return whether `mask` is none, or the one that an Embedding makes with mask_zero."""
+    if mask is None:
+        return True
+    history = mask._keras_history
+    arguments = history.operation._inbound_nodes[history.node_index].arguments.args
+    return type(history.operation).__name__ == "NotEqual" and arguments[1] == 0
 
 
 def _is_input(tensor: Any) -> bool:
@@ -105,8 +161,8 @@ def _is_input(tensor: Any) -> bool:
     return bool(history.operation._inbound_nodes[history.node_index].is_input)
 
 
-def parts_of(chain: Sequence[Any]) -> ChainParts:
-    """Return the layers of `chain` by what they do; raises `ConversionError` for another chain."""
+def chain_parts(chain: Sequence[Any]) -> ChainParts:
+    """Return the layers of a chain by what they do; raises `ConversionError` for another chain."""
     names = [type(layer).__name__ for layer in chain]
     letters = "".join(CHAIN_LAYERS.get(name, "?") for name in names)
     if not _CHAIN.fullmatch(letters):
@@ -135,7 +191,7 @@ def parts_of(chain: Sequence[Any]) -> ChainParts:
 
 
 def _require_readout(dense: Sequence[Any], after: Sequence[Any]) -> bool:
-    """Return whether the readout ends in a softmax; raises `ConversionError` for other functions."""
+    """Return whether the readout ends in a softmax; raises `ConversionError` for another one."""
     if any(type(layer).__name__ != "Dense" for layer in dense) or (
         len(dense) == 2 and dense[0].use_bias
     ):
@@ -155,7 +211,7 @@ def _require_readout(dense: Sequence[Any], after: Sequence[Any]) -> bool:
     return softmaxes == 1
 
 
-def settings_of(parts: ChainParts) -> tuple[ModelSettings, list[str]]:
+def chain_settings(parts: ChainParts) -> tuple[ModelSettings, list[str]]:
     """Return the settings of the model of these layers, and what they leave out, in sentences.
 
     Raises `ConversionError` for recurrent layers that are unlike one another, that read backwards,
@@ -228,7 +284,9 @@ def _with_dropout(
     )
 
 
-def weights_of(parts: ChainParts, settings: ModelSettings) -> tuple[dict[str, Tensor], list[str]]:
+def chain_weights(
+    parts: ChainParts, settings: ModelSettings
+) -> tuple[dict[str, Tensor], list[str]]:
     """Return the state dict of the model of these layers, and what became of them, in sentences.
 
     Raises `ConversionError` where the layers read another number of symbols than they predict.
@@ -238,9 +296,9 @@ def weights_of(parts: ChainParts, settings: ModelSettings) -> tuple[dict[str, Te
         f"stack.{name}": parameter.detach()
         for name, parameter in stack_from_keras(parts.recurrent).named_parameters()
     }
-    kernel_FV, *bias = (np.array(array) for array in parts.readout.get_weights())
+    kernel_FV, *bias = keras_layer_arrays(parts.readout)
     if parts.projection is not None:
-        kernel_HF = parts.projection.get_weights()[0]
+        kernel_HF = keras_layer_arrays(parts.projection)[0]
         kernel_FV = (kernel_HF.astype(np.float64) @ kernel_FV).astype(kernel_FV.dtype)
         notices.append("two Dense without a function between them became one matrix, rounded once")
     vocabulary_size = kernel_FV.shape[1]
@@ -250,7 +308,7 @@ def weights_of(parts: ChainParts, settings: ModelSettings) -> tuple[dict[str, Te
     ).to(weights["readout.weight"].dtype)
     read = weights["stack.cells.0.weight_ih"].shape[1]
     if settings.input == "embedding":
-        weights["embedding.weight"] = torch.from_numpy(np.array(parts.first.get_weights()[0]))
+        weights["embedding.weight"] = torch.from_numpy(keras_layer_arrays(parts.first)[0])
         read = len(weights["embedding.weight"])
     if read != vocabulary_size:
         raise ConversionError(

@@ -19,10 +19,11 @@ from torch import Tensor
 from elman.checkpoints.atomic_files import read_whole, write_atomically
 from elman.checkpoints.foreign.keras_chain import (
     CHAIN_LAYERS,
-    chain_of,
-    parts_of,
-    settings_of,
-    weights_of,
+    bare_model,
+    chain_parts,
+    chain_settings,
+    chain_weights,
+    layer_chain,
 )
 from elman.checkpoints.foreign.keras_layers import keras_module
 from elman.checkpoints.foreign.keras_model import (
@@ -40,7 +41,9 @@ SUFFIX = ".keras"
 MAX_CONFIG_BYTES = 16 * 2**20
 """The longest configuration that is read: those of recurrent models take a few kilobytes."""
 
-_LAYERS = frozenset({"InputLayer", *CHAIN_LAYERS})
+# NotEqual makes the mask of an Embedding with mask_zero.
+_LAYERS = frozenset({"InputLayer", "NotEqual", *CHAIN_LAYERS})
+_LAYER_MODULES = frozenset({"keras.layers", "keras.src.ops.nn", "keras.src.ops.numpy"})
 _MODELS = frozenset({"Functional", "Sequential"})
 # Parts of a configuration that are data: they name numbers or places, nothing that is called.
 _DATA = frozenset({"__keras_tensor__", "__tuple__"})
@@ -68,7 +71,7 @@ class KerasImport(NamedTuple):
     notices: tuple[str, ...]
 
 
-def tokenizer_path(path: Path) -> Path:
+def keras_tokenizer_path(path: Path) -> Path:
     """Return where the tokenizer of the model at `path` lies: NAME.tokenizer.json beside it."""
     return path.with_name(f"{path.stem}.tokenizer.json")
 
@@ -90,13 +93,14 @@ def export_keras(
         raise ConversionError(
             "a file of Keras must have the ending of its format", got=path.name, allowed=SUFFIX
         )
-    keras_model = language_model_to_keras(model, initial=initial)
-    proof = prove_keras(model, keras_model)
+    with keras_module().device("cpu"):  # cuDNN rounds more coarsely than a proof allows
+        keras_model = language_model_to_keras(model, initial=initial)
+        proof = prove_keras(model, keras_model)
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder, f"model{SUFFIX}")
         keras_model.save(whole)
         content = read_whole(whole)
-    write_atomically(tokenizer_path(path), tokenizer_json.encode("utf-8"))
+    write_atomically(keras_tokenizer_path(path), tokenizer_json.encode("utf-8"))
     write_atomically(path, content)
     return KerasExport(proof, what_is_left_out(model))
 
@@ -108,12 +112,17 @@ def import_keras(path: Path) -> KerasImport:
     codes [B, T, V]; SimpleRNN, GRU or LSTM layers of one kind and width that read forward; a Dense
     of V units, with a softmax or without, before which another Dense may stand that has neither
     bias nor function. Dropout is a setting here. Whoever reads the file needs its tokenizer as
-    well, which `tokenizer_path` names for files of `export_keras`.
+    well, which `keras_tokenizer_path` names for files of `export_keras`.
 
     Raises `ConversionError` for a file that is not of this form, that names code or parts which are
     not Keras' own, or that Keras cannot read; `MissingPackageError` without keras.
     """
     _refuse_foreign_parts(path)
+    with keras_module().device("cpu"):
+        return _imported(path)
+
+
+def _imported(path: Path) -> KerasImport:
     keras = keras_module()
     try:
         keras_model = keras.saving.load_model(path, compile=False, safe_mode=True)
@@ -121,19 +130,14 @@ def import_keras(path: Path) -> KerasImport:
         raise ConversionError(f"Keras cannot read {path}", got=str(error)[:200]) from error
     if not keras_model.built:
         raise ConversionError(f"the model in {path} has no weights yet", hint="build it first")
-    chain, logits = chain_of(keras_model)
-    parts = parts_of(chain)
-    settings, notices = settings_of(parts)
-    weights, more = weights_of(parts, settings)
+    chain = layer_chain(keras_model)
+    parts = chain_parts([link.layer for link in chain])
+    settings, notices = chain_settings(parts)
+    weights, more = chain_weights(parts, settings)
     vocabulary_size = len(weights["readout.weight"])
     model = RecurrentLanguageModel(settings, vocabulary_size, torch.Generator())
     model.to(weights["readout.weight"].dtype).load_state_dict(weights)
-    # The proof compares logits, for ids of which none is padding.
-    parts.readout.activation = keras.activations.linear
-    if settings.input == "embedding":
-        parts.first.mask_zero = False
-    bare = keras.Model(keras_model.inputs, [logits, *keras_model.outputs[1:]])
-    proof = prove_keras(model, bare)
+    proof = prove_keras(model, bare_model(keras_model, chain, parts))
     return KerasImport(settings, vocabulary_size, weights, proof, (*notices, *more))
 
 
@@ -188,7 +192,7 @@ def _require_own(path: Path, part: dict[str, Any]) -> None:
             hint="build the model without it and save it anew",
         )
     own = (
-        (name in _LAYERS and module in ("keras.layers", "keras.src.ops.nn"))
+        (name in _LAYERS and module in _LAYER_MODULES)
         or (name in _MODELS and module.split(".")[0] == "keras")
         or (name == "DTypePolicy" and module == "keras" and given in ("float32", "float64"))
         or (module in _BESIDE and name.isidentifier() and name != "function")

@@ -129,15 +129,15 @@ def layer_weights(cell: Cell) -> list[npt.NDArray[np.floating]]:
     plain = expressible_cell(cell)
     order = _BLOCKS[keras_kind(plain)]
     matrices = (plain.weight_ih, plain.weight_hh)
-    weights = [_array(_in_order(matrix, order).t()) for matrix in matrices]
+    weights = [_written(_in_order(matrix, order).t()) for matrix in matrices]
     if plain.bias_ih is None:
         return weights
     bias_G = _in_order(plain.bias_ih, order)
     second_G = None if plain.bias_hh is None else _in_order(plain.bias_hh, order)
     if isinstance(plain, GRUCell) and plain.reset == "after":
         bias_2G = torch.stack([bias_G, torch.zeros_like(bias_G) if second_G is None else second_G])
-        return [*weights, _array(bias_2G)]
-    return [*weights, _array(bias_G if second_G is None else bias_G + second_G)]
+        return [*weights, _written(bias_2G)]
+    return [*weights, _written(bias_G if second_G is None else bias_G + second_G)]
 
 
 def cell_from_weights(
@@ -212,7 +212,7 @@ def layer_from_cell(cell: Cell, *, name: str, direction: Direction = "forward") 
         return_state=True,
         go_backwards=direction == "backward",
         name=name,
-        dtype=dtype_name(plain.weight_ih),
+        dtype=keras_dtype(plain.weight_ih),
         **options,
     )
     layer.build((None, None, plain.input_size))
@@ -253,11 +253,25 @@ def cell_from_layer(layer: Any) -> tuple[Cell, Direction]:
     reset: Reset = "after" if getattr(layer, "reset_after", True) else "before"
     cell = cell_from_weights(
         kind,  # type: ignore[arg-type]  # the keys of _BLOCKS are the kinds
-        layer.get_weights(),
+        keras_layer_arrays(layer),
         activation=activation,  # type: ignore[arg-type]  # a key of _ACTIVATION_NAMES
         reset=reset,
     )
     return cell, "backward" if layer.go_backwards else "forward"
+
+
+def keras_layer_arrays(layer: Any) -> list[npt.NDArray[np.floating]]:
+    """Return the weights of a built layer of Keras, whatever its backend, in Keras' order."""
+    return [keras_array(weight.value) for weight in layer.weights]
+
+
+def keras_array(tensor: Any) -> npt.NDArray[np.floating]:
+    """Return a copy of a tensor of Keras' backend, whichever that is."""
+    if isinstance(tensor, Tensor):  # of which NumPy makes no copy by itself without a warning
+        tensor = tensor.detach().cpu().numpy()
+    else:
+        tensor = keras_module().ops.convert_to_numpy(tensor)
+    return np.array(tensor)
 
 
 def right_padding_mask(lengths_B: Tensor, num_steps: int) -> Any:
@@ -270,7 +284,7 @@ def right_padding_mask(lengths_B: Tensor, num_steps: int) -> Any:
     return keras_module().ops.convert_to_tensor(mask_BT.numpy())
 
 
-def dtype_name(tensor: Tensor) -> str:
+def keras_dtype(tensor: Tensor) -> str:
     """Return Keras' name of the type of `tensor`, float32 or float64; raises `ConversionError`."""
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in ("float32", "float64"):
@@ -337,10 +351,9 @@ def _in_order(weight: Tensor, order: tuple[int, ...]) -> Tensor:
     return torch.cat([blocks[place] for place in order])
 
 
-def _array(tensor: Tensor) -> npt.NDArray[np.floating]:
-    dtype_name(tensor)
-    array: npt.NDArray[np.floating] = tensor.detach().cpu().contiguous().numpy().copy()
-    return array
+def _written(tensor: Tensor) -> npt.NDArray[np.floating]:
+    keras_dtype(tensor)
+    return np.ascontiguousarray(keras_array(tensor))
 
 
 def _tensor(array: npt.NDArray[np.floating]) -> Tensor:

@@ -16,8 +16,10 @@ from torch import Tensor
 from elman.cells.cell import Cell
 from elman.checkpoints.foreign.keras_layers import (
     cell_from_layer,
-    dtype_name,
     expressible_cell,
+    keras_array,
+    keras_dtype,
+    keras_layer_arrays,
     keras_module,
     layer_from_cell,
 )
@@ -48,7 +50,7 @@ def stack_to_keras(stack: RecurrentStack, *, initial: Initial = "zeros") -> Any:
     Raises `ConversionError` for cells that have no layer, for `residual` and for `layer_norm`.
     """
     keras = keras_module()
-    dtype = dtype_name(stack.cell(0).weight_ih)
+    dtype = keras_dtype(stack.cell(0).weight_ih)
     x = keras.Input((None, stack.input_size), dtype=dtype, name="x")
     given = _state_inputs(stack, dtype) if initial == "given" else []
     outputs, finals = _recurrent_layers(stack, x, given)
@@ -94,7 +96,7 @@ def language_model_to_keras(model: RecurrentLanguageModel, *, initial: Initial =
     Raises `ConversionError` as `stack_to_keras` does.
     """
     keras = keras_module()
-    s, dtype = model.settings, dtype_name(model.readout.weight)
+    s, dtype = model.settings, keras_dtype(model.readout.weight)
     ids = keras.Input((None,), dtype="int32", name="ids")
     if model.embedding is None:
         x = keras.ops.one_hot(ids, model.vocabulary_size, dtype=dtype)
@@ -102,7 +104,7 @@ def language_model_to_keras(model: RecurrentLanguageModel, *, initial: Initial =
         rows, width = model.embedding.weight.shape
         table = keras.layers.Embedding(rows, width, name="embedding", dtype=dtype)
         table.build()
-        table.set_weights([_numpy(model.embedding.weight)])
+        table.set_weights([keras_array(model.embedding.weight)])
         x = table(ids)
     x = _dropped(x, s.embedding_dropout, s.dropout_kind, dtype)
     given = _state_inputs(model.stack, dtype) if initial == "given" else []
@@ -144,6 +146,7 @@ def prove_keras(model: RecurrentLanguageModel, keras_model: Any) -> Proof:
 
     def draw(rows: int, steps: int) -> tuple[Tensor, Tensor]:
         ids_BT = torch.randint(model.vocabulary_size, (rows, steps), generator=generator)
+        ids_BT = ids_BT.to(model.readout.weight.device)
         if wants_one_hot:
             return ids_BT, one_hot_inputs(ids_BT, model.vocabulary_size, model.readout.weight.dtype)
         return ids_BT, ids_BT.int()
@@ -169,6 +172,7 @@ def prove_keras_stack(stack: RecurrentStack, keras_model: Any) -> Proof:
     ours, theirs = dict[str, npt.NDArray[np.floating]](), dict[str, npt.NDArray[np.floating]]()
     for rows, steps in _proof_shapes(keras_model):
         x_BTE = torch.randn(rows, steps, stack.input_size, dtype=dtype, generator=generator)
+        x_BTE = x_BTE.to(stack.cell(0).weight_ih.device)
         state = _random_state(stack, rows, keras_model, generator)
         with torch.no_grad():
             states_BTH, after = stack(x_BTE, state, None, plan=KernelPlan("reference"))
@@ -187,7 +191,7 @@ def _recurrent_layers(stack: RecurrentStack, x: Any, given: Sequence[Any]) -> tu
             allowed="recurrent layers one above the other, with dropout",
             hint="train without it for Keras, or convert to another format",
         )
-    dtype = dtype_name(stack.cell(0).weight_ih)
+    dtype = keras_dtype(stack.cell(0).weight_ih)
     finals: list[Any] = []
     for number in range(stack.num_layers):
         if number > 0:
@@ -213,7 +217,7 @@ def _layer(cells: Sequence[Cell], number: int) -> Any:
     )
     both.build((None, None, cells[0].input_size))
     # Keras makes the forward layer anew from its options, without the weights.
-    both.forward_layer.set_weights(forward.get_weights())
+    both.forward_layer.set_weights(keras_layer_arrays(forward))
     return both
 
 
@@ -265,10 +269,10 @@ def _dropped(x: Any, rate: float, kind: DropoutKind, dtype: str) -> Any:
 def _dense(name: str, weight: Tensor, bias: Tensor | None) -> Any:
     rows, width = weight.shape
     layer = keras_module().layers.Dense(
-        rows, use_bias=bias is not None, name=name, dtype=dtype_name(weight)
+        rows, use_bias=bias is not None, name=name, dtype=keras_dtype(weight)
     )
     layer.build((None, None, width))
-    layer.set_weights([_numpy(weight).T, *([] if bias is None else [_numpy(bias)])])
+    layer.set_weights([keras_array(weight).T, *([] if bias is None else [keras_array(bias)])])
     return layer
 
 
@@ -294,7 +298,10 @@ def _random_state(
         )
     return tuple(
         stack.cell(place).pack_state(
-            [torch.randn(part.shape, dtype=part.dtype, generator=generator) for part in parts]
+            [
+                torch.randn(part.shape, dtype=part.dtype, generator=generator).to(part.device)
+                for part in parts
+            ]
         )
         for place, parts in enumerate(zeros)
     )
@@ -302,12 +309,11 @@ def _random_state(
 
 def _run(keras_model: Any, fed: Tensor, state: StackState | None) -> list[npt.NDArray[np.floating]]:
     """Return every output of the model of Keras, whatever its backend."""
-    inputs = [_numpy(fed), *(_numpy(part) for parts in state or () for part in parts)]
-    with torch.no_grad():
+    inputs = [keras_array(fed), *(keras_array(part) for parts in state or () for part in parts)]
+    with torch.no_grad(), keras_module().device("cpu"):
         outputs = keras_model(inputs if len(inputs) > 1 else inputs[0], training=False)
     listed = outputs if isinstance(outputs, list | tuple) else [outputs]
-    to_numpy = keras_module().ops.convert_to_numpy
-    return [to_numpy(output) for output in listed]
+    return [keras_array(output) for output in listed]
 
 
 def _put(
@@ -319,17 +325,12 @@ def _put(
     got: Sequence[npt.NDArray[np.floating]],
 ) -> None:
     """Put the outputs, and the final states where Keras gives them, under one name on each side."""
-    ours[name], theirs[name] = _numpy(outputs), got[0]
+    ours[name], theirs[name] = keras_array(outputs), got[0]
     if len(got) == 1:
         return
-    parts = [_numpy(part) for cell_state in state for part in cell_state]
+    parts = [keras_array(part) for cell_state in state for part in cell_state]
     for place in range(max(len(parts), len(got) - 1)):
         if place < len(parts):
             ours[f"{name}, state {place}"] = parts[place]
         if place < len(got) - 1:
             theirs[f"{name}, state {place}"] = got[place + 1]
-
-
-def _numpy(tensor: Tensor) -> npt.NDArray[np.floating]:
-    array: npt.NDArray[np.floating] = tensor.detach().cpu().numpy()
-    return array
