@@ -48,17 +48,22 @@ _ROWS: Mapping[str, tuple[int, ...]] = MappingProxyType(
 )
 """For each gate of ONNX, in its order, the place of that gate here."""
 _PEEPHOLES = (0, 2, 1)
-_GATE_FUNCTIONS = {"RNN": (), "GRU": ("sigmoid", "tanh"), "LSTM": ("sigmoid", "tanh", "tanh")}
+_GATE_FUNCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"RNN": (), "GRU": ("sigmoid", "tanh"), "LSTM": ("sigmoid", "tanh", "tanh")}
+)
 _ACTIVATIONS: Mapping[Activation, str] = MappingProxyType(
     {"tanh": "Tanh", "relu": "Relu", "identity": "Affine"}
 )
-_KNOWN = {
-    "RNN": set[str](),
-    "GRU": {"linear_before_reset"},
-    "LSTM": {"input_forget"},
-}
-_KNOWN_ALWAYS = {"activations", "activation_alpha", "activation_beta", "direction", "hidden_size"}
-_KNOWN_ALWAYS |= {"layout"}
+_KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "RNN": frozenset(),
+        "GRU": frozenset(("linear_before_reset",)),
+        "LSTM": frozenset(("input_forget",)),
+    }
+)
+_KNOWN_ALWAYS = frozenset(
+    ("activations", "activation_alpha", "activation_beta", "direction", "hidden_size", "layout")
+)
 
 CellKind = TypeVar("CellKind", bound=Cell)
 
