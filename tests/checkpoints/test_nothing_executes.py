@@ -12,7 +12,9 @@ FORBIDDEN = re.compile(
     r"|(?<![\w.])(?:eval|exec|compile)\(|__import__"
 )
 # np.load reads pickles unless it is told not to.
-ALLOWED = re.compile(r"allow_pickle=False|No pickle")
+ALLOWED = re.compile(
+    r"allow_pickle=False|No pickle|torch\.load\(|torch\.save\(model\.state_dict\(\)"
+)
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
@@ -30,9 +32,18 @@ def test_arrays_are_read_without_objects(path: Path) -> None:
             assert given.get("allow_pickle") == "False", f"{path.name}:{node.lineno}"
 
 
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
+def test_files_of_torch_are_read_as_tensors_alone_and_never_written(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
+            given = {word.arg: ast.unparse(word.value) for word in node.keywords}
+            assert given.get("weights_only") == "True", f"{path.name}:{node.lineno}"
+        assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.save")
+
+
 @pytest.mark.parametrize(
     "line",
-    ["import pickle", "x = torch.load(p)", "eval(text)", "y = exec(text)", "__import__('os')"],
+    ["import pickle", "torch.save(x, p)", "eval(text)", "y = exec(text)", "__import__('os')"],
 )
 def test_the_search_finds_what_it_looks_for(line: str) -> None:
     assert FORBIDDEN.search(line)

@@ -2,13 +2,13 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from elman.cells.initialising import Initialisation, draw
+from elman.cells.initialising import Initialisation, draw_weights
 from elman.errors import SettingError
 
 CellState = tuple[Tensor, ...]
@@ -113,7 +113,7 @@ class Cell(nn.Module, ABC):
         biases = self._bias(self.bias_ih), self._bias(self.bias_hh)
         return (self.weight_ih, self.weight_hh, *biases, *own)
 
-    def with_weights(self, **weights: Tensor) -> Self:
+    def with_weights(self, weights: Mapping[str, Tensor]) -> Self:
         """Return this cell on other tensors, through which gradients flow; it shares the rest.
 
         Raises `KeyError` for a name that is no parameter.
@@ -141,7 +141,7 @@ class Cell(nn.Module, ABC):
 
     def initialise(self, generator: torch.Generator, scheme: Initialisation = "uniform") -> None:
         """Draw every parameter by `scheme` (`elman.cells.initialising`), in torch's order."""
-        draw(self.named_parameters(), self.hidden_size, scheme, generator)
+        draw_weights(self.named_parameters(), self.hidden_size, scheme, generator)
 
     def parameter_count(self) -> int:
         """Return `cell_parameter_count` of this cell, plus what its own equation adds."""

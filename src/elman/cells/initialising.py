@@ -15,7 +15,7 @@ SHIFTS = ("shift_c",)
 """Parameters that are added to a normalised value: they begin at 0."""
 
 
-def draw(
+def draw_weights(
     named_weights: Iterable[tuple[str, Tensor]],
     hidden_size: int,
     scheme: Initialisation,

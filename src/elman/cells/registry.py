@@ -1,6 +1,7 @@
 """Every cell there is, under its key: what settings build, what the contract suite runs over."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from elman.cells.cell import BiasKind, Cell
@@ -13,15 +14,12 @@ from elman.cells.min_lstm import MinLSTMCell
 from elman.config.settings import ModelSettings
 
 
-def _lstm(**options: bool) -> Callable[[int, int], Cell]:
-    """Return the builder of an LSTM with `options`, its projection, if any, of half the units."""
-    projected = options.pop("projection", False)
+def _lstm(options: LSTMOptions, *, projected: bool = False) -> Callable[[int, int], Cell]:
+    """Return the builder of an LSTM with `options`, `projected` to half its units where asked."""
 
     def build(input_size: int, hidden_size: int) -> Cell:
         size = (hidden_size + 1) // 2 if projected else 0
-        return LSTMCell(
-            input_size, hidden_size, options=LSTMOptions(**options, projection_size=size)
-        )
+        return LSTMCell(input_size, hidden_size, options=replace(options, projection_size=size))
 
     return build
 
@@ -41,12 +39,12 @@ CELLS: Mapping[str, Callable[[int, int], Cell]] = MappingProxyType(
         "lstm": lambda E, H: LSTMCell(E, H),
         "lstm, one bias": lambda E, H: LSTMCell(E, H, bias="one"),
         "lstm, no bias": lambda E, H: LSTMCell(E, H, bias="none"),
-        "lstm+peepholes": _lstm(peepholes=True),
-        "lstm+coupled": _lstm(coupled=True),
-        "lstm+layer_norm": _lstm(layer_norm=True),
-        "lstm+projection": _lstm(projection=True),
+        "lstm+peepholes": _lstm(LSTMOptions(peepholes=True)),
+        "lstm+coupled": _lstm(LSTMOptions(coupled=True)),
+        "lstm+layer_norm": _lstm(LSTMOptions(layer_norm=True)),
+        "lstm+projection": _lstm(LSTMOptions(), projected=True),
         "lstm+peepholes+coupled+layer_norm+projection": _lstm(
-            peepholes=True, coupled=True, layer_norm=True, projection=True
+            LSTMOptions(peepholes=True, coupled=True, layer_norm=True), projected=True
         ),
         "mgu": lambda E, H: MGUCell(E, H),
         "mingru": lambda E, H: MinGRUCell(E, H),

@@ -10,7 +10,10 @@ from elman.errors import RunError
 
 # Settings that no longer matter once weights are there: they change how a model is first filled,
 # or how it is trained, but not what it computes.
-_FREE_TO_CHANGE = ("dropout", "embedding_dropout", "dropout_kind", "forget_bias")
+_FREE_TO_CHANGE = (
+    *("dropout", "embedding_dropout", "token_dropout", "recurrent_dropout", "weight_dropout"),
+    *("dropout_kind", "forget_bias", "forget_biases", "initialisation", "embedding_std"),
+)
 _SHOWN_OF_DIGEST = 12
 
 
@@ -55,7 +58,7 @@ def check_belonging(found: Belonging, expected: Belonging, *, folder: Path, name
         for key, value in sorted(found.model_settings.items())
         if key in expected.model_settings
         and key not in _FREE_TO_CHANGE
-        and expected.model_settings[key] != value
+        and _as_json_has_it(expected.model_settings[key]) != _as_json_has_it(value)
     ]
     if differing:
         raise RunError(
@@ -75,6 +78,10 @@ def _vocabulary(belonging: Belonging) -> str:
     digest = f"sha256 {belonging.tokenizer_digest[:_SHOWN_OF_DIGEST]}"
     size = belonging.vocabulary_size
     return digest if size is None else f"{size} entries, {digest}"
+
+
+def _as_json_has_it(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _shown(value: object) -> str:

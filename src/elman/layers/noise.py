@@ -46,7 +46,7 @@ class NoiseRates:
         if generator is None or self.weight_dropout == 0.0 or not cell.is_recurrent:
             return cell
         dropped = drop(cell.weight_hh.unsqueeze(0), self.weight_dropout, generator).squeeze(0)
-        return cell.with_weights(weight_hh=dropped)
+        return cell.with_weights({"weight_hh": dropped})
 
     def for_run(
         self, cell: Cell, x_BTE: Tensor, generator: torch.Generator | None

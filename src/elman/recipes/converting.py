@@ -1,0 +1,255 @@
+"""A trained run into another program's file, and such a file into a run, each with its proof."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from elman.checkpoints.foreign.proof import Proof
+from elman.checkpoints.manifest import Manifest
+from elman.checkpoints.run_folder import RunFolder
+from elman.config.settings import ModelSettings, Settings
+from elman.errors import ConversionError, SettingError
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.trained import TrainedModel, open_trained
+from elman.seeding import generator
+from elman.text.tokenizer import Tokenizer
+from elman.text.tokenizer_file import tokenizer_from_json
+from elman.text.vocabulary_file import foreign_vocabulary, read_tokens
+
+Target = Literal["torch", "keras", "onnx", "py"]
+Source = Literal["torch", "keras", "onnx"]
+TorchName = Literal["RNN_TANH", "RNN_RELU", "GRU", "LSTM"]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was written where, how far both sides are apart, and what a person should know."""
+
+    path: Path
+    proof: Proof
+    notices: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON can hold."""
+        return {
+            "path": str(self.path),
+            "proof": self.proof.to_json(),
+            "notices": list(self.notices),
+        }
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """A foreign file, and what only a person can tell of it.
+
+    `vocabulary` is a file of tokens in the order of their ids, `level` what they are; None where
+    the file brings its tokenizer along. `kind` is the name of a plain RNN's function in torch.
+    """
+
+    path: Path
+    source: Source
+    vocabulary: Path | None = None
+    level: Literal["char", "word"] = "word"
+    kind: TorchName | None = None
+
+
+@dataclass(frozen=True)
+class _Imported:
+    settings: ModelSettings
+    weights: dict[str, Tensor]
+    tokenizer_json: str | None
+    proof: Proof
+
+
+def export_run(run: str | Path, target: Target, out: Path) -> Conversion:
+    """Write the model of a run to `out`, with its tokenizer, once both sides are proven equal.
+
+    torch: a folder with weights, settings, tokenizer and a program. keras, onnx: a file with the
+    tokenizer beside it. py: one file. Raises `ConversionError` where the target cannot express the
+    model, both sides disagree, or `out` is there already; `MissingPackageError` without the package
+    of the target.
+    """
+    trained = open_trained(run)
+    if target != "torch" and out.exists():
+        raise ConversionError(f"{out} is there already", hint="name another file")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    proof, notices = _EXPORTS[target](trained, out)
+    return Conversion(out, proof, notices)
+
+
+def import_model(request: ImportRequest, out: Path) -> Conversion:
+    """Make a run at `out` of the model in a foreign file, once both sides are proven equal.
+
+    The run can be scored and generated from like one that was trained. Raises `ConversionError`
+    for what Elman cannot express, for a vocabulary of another size or none at all, `RunError`
+    where `out` holds something.
+    """
+    notices: list[str] = []
+    imported = _IMPORTS[request.source](request, notices.append)
+    tokenizer, rows = _vocabulary(request, imported, notices)
+    weights = imported.weights if rows is None else _reordered(imported, rows)
+    settings = Settings(text=tokenizer.settings, model=imported.settings)
+    model = _model_of(imported.settings, len(tokenizer.vocabulary), weights)
+    folder = RunFolder.create(out)
+    folder.begin(settings, tokenizer.to_json())
+    folder.save_weights(model, update=0)
+    folder.write_manifest(
+        Manifest(
+            sizes={"parameters": model.parameter_count(), "vocabulary": len(tokenizer.vocabulary)},
+            data={"imported_from": request.source},
+            vocabulary={"sha256": tokenizer.digest()},
+            results={"model": model.describe(), "proof": imported.proof.to_json()},
+        )
+    )
+    return Conversion(out, imported.proof, tuple(notices))
+
+
+def _to_torch(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+    from elman.checkpoints.foreign.torch_folder import export_torch
+
+    return export_torch(trained.model, trained.tokenizer.to_json(), out), ()
+
+
+def _to_keras(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+    from elman.checkpoints.foreign.keras_file import export_keras
+
+    export = export_keras(trained.model, trained.tokenizer.to_json(), out)
+    return export.proof, export.notices
+
+
+def _to_onnx(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+    from elman.checkpoints.foreign.onnx_model import language_model_to_onnx, tokenizer_beside
+    from elman.checkpoints.foreign.onnx_proof import prove_onnx
+
+    language_model_to_onnx(trained.model, out, trained.tokenizer)
+    try:
+        return prove_onnx(trained.model, out), ()
+    except BaseException:
+        out.unlink(missing_ok=True)  # what is not proven is not handed out
+        tokenizer_beside(out).unlink(missing_ok=True)
+        raise
+
+
+def _to_python(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+    from elman.checkpoints.foreign.python_file import export_python, prove_python
+
+    export_python(trained.settings, trained.model, trained.tokenizer.to_json(), out)
+    try:
+        return prove_python(trained.model, out), ()
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
+
+
+def _from_torch(request: ImportRequest, notify: Callable[[str], object]) -> _Imported:
+    from elman.checkpoints.foreign.torch_file import read_torch_file
+    from elman.checkpoints.foreign.torch_folder import import_torch_folder
+    from elman.checkpoints.foreign.torch_state import from_torch, prove_torch, without_wrapper
+
+    if request.path.is_dir():
+        folder = import_torch_folder(request.path, notify=notify)
+        model = _model_of(folder.settings, folder.vocabulary_size, folder.weights)
+        exported = read_torch_file(request.path / "weights.safetensors")
+        proof = prove_torch(model, exported)
+        return _Imported(folder.settings, folder.weights, folder.tokenizer_json, proof)
+    state = read_torch_file(request.path, notify=notify)
+    settings, size, weights = from_torch(state, kind=request.kind, notify=notify)
+    model = _model_of(settings, size, weights)
+    return _Imported(settings, weights, None, prove_torch(model, without_wrapper(state)))
+
+
+def _from_keras(request: ImportRequest, notify: Callable[[str], object]) -> _Imported:
+    from elman.checkpoints.foreign.keras_file import import_keras, keras_tokenizer_path
+
+    found = import_keras(request.path)
+    for notice in found.notices:
+        notify(notice)
+    beside = keras_tokenizer_path(request.path)
+    tokenizer_json = beside.read_text(encoding="utf-8") if beside.is_file() else None
+    return _Imported(found.settings, found.weights, tokenizer_json, found.proof)
+
+
+def _from_onnx(request: ImportRequest, notify: Callable[[str], object]) -> _Imported:
+    from elman.checkpoints.foreign.onnx_model import language_model_from_onnx
+    from elman.checkpoints.foreign.onnx_proof import prove_onnx
+
+    found = language_model_from_onnx(request.path)
+    proof = prove_onnx(found.model, request.path)
+    tokenizer_json = None if found.tokenizer is None else found.tokenizer.to_json()
+    return _Imported(found.model.settings, found.model.state_dict(), tokenizer_json, proof)
+
+
+_EXPORTS: dict[Target, Callable[[TrainedModel, Path], tuple[Proof, tuple[str, ...]]]] = {
+    "torch": _to_torch,
+    "keras": _to_keras,
+    "onnx": _to_onnx,
+    "py": _to_python,
+}
+_IMPORTS: dict[Source, Callable[[ImportRequest, Callable[[str], object]], _Imported]] = {
+    "torch": _from_torch,
+    "keras": _from_keras,
+    "onnx": _from_onnx,
+}
+
+
+def _vocabulary(
+    request: ImportRequest, imported: _Imported, notices: list[str]
+) -> tuple[Tokenizer, Sequence[int] | None]:
+    """Return the tokenizer, and the row of the foreign weights that each of its ids has."""
+    size = len(imported.weights["readout.bias"])
+    rows: Sequence[int] | None = None
+    if request.vocabulary is not None and request.vocabulary.name.endswith("tokenizer.json"):
+        tokenizer = tokenizer_from_json(request.vocabulary.read_text(encoding="utf-8"))
+    elif request.vocabulary is not None:
+        foreign = foreign_vocabulary(read_tokens(request.vocabulary), level=request.level)
+        tokenizer, rows = foreign.tokenizer, foreign.rows
+        notices.extend(foreign.notices)
+    elif imported.tokenizer_json is not None:
+        tokenizer = tokenizer_from_json(imported.tokenizer_json)
+    else:
+        raise ConversionError(
+            "the file has weights and no vocabulary, which no other can replace",
+            hint="give the tokens in the order of their ids with --vocabulary FILE",
+        )
+    if len(tokenizer.vocabulary) != size:
+        raise ConversionError(
+            "the vocabulary is not that of the model",
+            got=f"{len(tokenizer.vocabulary):,} tokens",
+            allowed=f"{size:,}, as the weights have",
+        )
+    return tokenizer, rows
+
+
+def _reordered(imported: _Imported, rows: Sequence[int]) -> dict[str, Tensor]:
+    """Return the weights with the rows of tokens in our order."""
+    order_V = torch.tensor(rows)
+    weights = dict(imported.weights)
+    for name in ("embedding.weight", "readout.weight", "readout.bias"):
+        if name in weights:
+            weights[name] = weights[name].index_select(0, order_V)
+    if imported.settings.input == "one-hot":
+        name = "stack.cells.0.weight_ih"
+        weights[name] = weights[name].index_select(1, order_V)
+    return weights
+
+
+def _model_of(
+    settings: ModelSettings, vocabulary_size: int, weights: dict[str, Tensor]
+) -> RecurrentLanguageModel:
+    model = RecurrentLanguageModel(settings, vocabulary_size, generator(0, "initialisation"))
+    model.load_state_dict(weights)
+    return model
+
+
+def require_one_way(target: str | None, source: str | None) -> None:
+    """Raise `SettingError` unless exactly one of --to and --from is given."""
+    if (target is None) == (source is None):
+        raise SettingError(
+            "elman convert needs one direction",
+            got="both --to and --from" if target else "neither --to nor --from",
+            allowed="RUN OUT --to torch|keras|onnx|py, or FILE OUT --from torch|keras|onnx",
+        )
