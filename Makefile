@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint docs clean
+.PHONY: help setup demo test test-all contracts lint docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "elman needs Python 3.11 or newer; got $$($(PYTHON) --version); run: make PYTHON=python3.11 ..."; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,keras,onnx]'
 	@touch $(READY)
 
 demo: $(READY) ## Train, compare and sample a small language model in under two minutes.
@@ -28,6 +28,9 @@ test: lint ## Run linters, the type checker and the test suite.
 
 test-all: lint ## The same with the slow tests.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+contracts: $(READY) ## Print every promise against every cell, layer and format.
+	OMP_NUM_THREADS=1 KERAS_BACKEND=torch $(BIN)/python tests/contracts/matrix.py
 
 lint: $(READY) ## Run ruff and mypy.
 	$(BIN)/ruff check .

@@ -64,7 +64,7 @@ class Subject:
 def why_not_applicable(key: str, path: str) -> str | None:
     equations = key.split(",")[0]
     if path == "torch" and equations not in {**TORCH_KERNELS, **SCANS}:
-        return f"{key} has no fast path: {why_no_torch_kernel(equations)}"
+        return f"there is no fast path: {why_no_torch_kernel(equations)}"
     return None
 
 

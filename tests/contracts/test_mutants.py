@@ -3,19 +3,26 @@
 from collections.abc import Callable
 
 import pytest
+import stack_promises
 import torch
 from loss_promises import LOSS_PROMISES
 from promises import PROMISES
+from stack_promises import STACK_PROMISES, StackSubject
 from subjects import Subject
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from elman.cells.elman import ElmanCell
 from elman.cells.gru import GRUCell, GRUState
-from elman.cells.lstm import LSTMCell, LSTMState
+from elman.cells.lstm import LSTMCell, LSTMOptions, LSTMState
+from elman.cells.mgu import MGUCell
+from elman.cells.min_gru import MinGRUCell
+from elman.cells.registry import CELLS
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import fused_gru
 from elman.layers.recurrence import recur
+from elman.layers.stack import RecurrentStack
 from elman.losses import LossSum, token_loss
 
 
@@ -95,6 +102,34 @@ class CutGradientGRU(GRUCell):
         return super().step(x_BE, GRUState(state[0].detach()))
 
 
+class AlikeGatesLSTM(LSTMCell):
+    """Coupled gates are the same instead of adding up to one."""
+
+    def gates(self, x_BE, state, seen_BP=None):
+        gates = super().gates(x_BE, state, seen_BP)
+        return {**gates, "input": gates["forget"]}
+
+
+class BlindMGU(MGUCell):
+    """The candidate sees the whole state instead of what the gate lets through."""
+
+    def gates(self, x_BE, state, seen_BP=None):
+        gates = super().gates(x_BE, state, seen_BP)
+        weight_n = self.weight_hh.chunk(2)[1]
+        added_BH = (state[0] - gates["forget"] * state[0]) @ weight_n.t()
+        return {**gates, "candidate": (gates["candidate"].atanh() + added_BH).tanh()}
+
+
+class ForgetfulScanPlan(KernelPlan):
+    """A scan that leaves the first state out."""
+
+    def find(self, key, x_BTE, *, needs_loop=""):
+        def forgetful(x_BTE, state, weights):
+            return SCANS[key](x_BTE, tuple(part * 0 for part in state), weights)
+
+        return forgetful
+
+
 def recur_to_the_padded_end(cell, x_BTE, state, lengths_B, *, plan, direction="forward"):
     """The state after all T steps is taken as final, whatever the lengths; outputs are masked."""
     clean_BTE = torch.nan_to_num(x_BTE)
@@ -156,6 +191,19 @@ CELL_MUTANTS: dict[str, tuple[Subject, str]] = {
     "gru reset moved": (Subject(GRU, "reference", WrongResetGRU), EQUALS),
     "gru update turned": (Subject(GRU, "reference", WrongUpdateGRU), EQUALS),
     "kernel rows swapped": (Subject(GRU, "torch", GRUCell, plan=SwappedKernelPlan), EQUALS),
+    "coupled gates alike": (
+        Subject(
+            "lstm+coupled",
+            "reference",
+            lambda E, H: AlikeGatesLSTM(E, H, options=LSTMOptions(coupled=True)),
+        ),
+        EQUALS,
+    ),
+    "mgu candidate sees all": (Subject("mgu", "reference", BlindMGU), EQUALS),
+    "scan forgets the state": (
+        Subject("mingru", "torch", MinGRUCell, plan=ForgetfulScanPlan),
+        EQUALS,
+    ),
     "state hidden on the module": (Subject(LSTM, "reference", LeakyLSTM), "state_is_a_value"),
     "gradient cut": (Subject(GRU, "reference", CutGradientGRU), "equals_torch_nn_with_gradients"),
     "none is ones": (
@@ -244,5 +292,32 @@ def test_mutant_of_a_loss_is_caught(mutant: str) -> None:
 @pytest.mark.parametrize("mutant", CELL_MUTANTS)
 def test_what_catches_a_mutant_lets_the_original_pass(mutant: str) -> None:
     subject, promise = CELL_MUTANTS[mutant]
-    originals = {"elman/tanh": ElmanCell, GRU: GRUCell, LSTM: LSTMCell}
-    PROMISES[promise](Subject(subject.key, subject.path, originals[subject.key]))
+    PROMISES[promise](Subject(subject.key, subject.path, CELLS[subject.key]))
+
+
+class TurnedStack(RecurrentStack):
+    """The backward half comes first."""
+
+    def all_layers(self, x_BTE, state, lengths_B, *, plan, generator=None):
+        layers, after = super().all_layers(x_BTE, state, lengths_B, plan=plan, generator=generator)
+        return [torch.cat(layer.chunk(2, dim=2)[::-1], dim=2) for layer in layers], after
+
+
+class LeakyNormStack(RecurrentStack):
+    """Normalised outputs at padding are the shift instead of 0."""
+
+    def _joined(self, layer, read_BTE, written_BTH, lengths_B):
+        return super()._joined(layer, read_BTE, written_BTH, None)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "directions", "options", "promise"),
+    [
+        (TurnedStack, 2, "plain", "equals_numpy_layer_by_layer"),
+        (LeakyNormStack, 1, "residual, layer norm", "padding_is_invisible"),
+    ],
+)
+def test_mutant_of_layers_is_caught(mutant, directions, options, promise, monkeypatch) -> None:
+    monkeypatch.setattr(stack_promises, "RecurrentStack", mutant)
+    with pytest.raises(AssertionError):
+        STACK_PROMISES[promise](StackSubject("lstm", directions, 3, options))

@@ -48,7 +48,7 @@ def test_pins_satisfy_the_ranges() -> None:
         re.split(r"[<>=]", requirement)[0]
         for requirement in (
             *project["dependencies"],
-            *project["optional-dependencies"]["dev"],
+            *(name for extra in project["optional-dependencies"].values() for name in extra),
         )
     ]
     pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)

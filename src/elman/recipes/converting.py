@@ -1,8 +1,9 @@
 """A trained run into another program's file, and such a file into a run, each with its proof."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -183,17 +184,14 @@ def _from_onnx(request: ImportRequest, notify: Callable[[str], object]) -> _Impo
     return _Imported(found.model.settings, found.model.state_dict(), tokenizer_json, proof)
 
 
-_EXPORTS: dict[Target, Callable[[TrainedModel, Path], tuple[Proof, tuple[str, ...]]]] = {
-    "torch": _to_torch,
-    "keras": _to_keras,
-    "onnx": _to_onnx,
-    "py": _to_python,
-}
-_IMPORTS: dict[Source, Callable[[ImportRequest, Callable[[str], object]], _Imported]] = {
-    "torch": _from_torch,
-    "keras": _from_keras,
-    "onnx": _from_onnx,
-}
+_Export = Callable[[TrainedModel, Path], tuple[Proof, tuple[str, ...]]]
+_Import = Callable[[ImportRequest, Callable[[str], object]], _Imported]
+_EXPORTS: Mapping[Target, _Export] = MappingProxyType(
+    {"torch": _to_torch, "keras": _to_keras, "onnx": _to_onnx, "py": _to_python}
+)
+_IMPORTS: Mapping[Source, _Import] = MappingProxyType(
+    {"torch": _from_torch, "keras": _from_keras, "onnx": _from_onnx}
+)
 
 
 def _vocabulary(
