@@ -14,7 +14,6 @@ from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import Generation, GenerationState, reseed
 from elman.decoding.streaming import TextStream
 from elman.errors import DataError, RunError, SettingError
-from elman.recipes.scoring import first_context
 from elman.recipes.trained import TrainedModel
 
 
@@ -62,14 +61,14 @@ class Writer:
         self._already = 0
 
     def begin(self) -> None:
-        """Read the prompt; without one, what stands before a text (see `first_context`).
+        """Read the prompt; without one, what stands before a text (`Tokenizer.first_context`).
 
         After `resume`, a prompt is read after all that was written before.
         """
         ids = prompt_ids(self._trained, self._request.prompt, self._request.unknown)
         line = self._trained.settings.text.unit == "line"
         if not self._started and (line or not len(ids)):
-            self.generation.feed([first_context(self._trained)])
+            self.generation.feed([self._trained.tokenizer.first_context])
         self._started = True
         self.generation.feed(ids.tolist())
         for token in ids.tolist():

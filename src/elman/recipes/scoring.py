@@ -157,7 +157,7 @@ def score_sentences(
             on_line=lambda number, nats_N, _: totals.__setitem__(number, float(nats_N.sum())),
         )
         return [totals[number] for number in range(len(encoded))]
-    before = first_context(trained)
+    before = trained.tokenizer.first_context
     return [
         score_stream(
             trained.model,
@@ -166,19 +166,6 @@ def score_sentences(
         ).loss_nats
         for ids in encoded
     ]
-
-
-def first_context(trained: TrainedModel) -> int:
-    r"""Return the id that stands before a text that begins from nothing.
-
-    The start mark where the vocabulary has one; else the line end, as if a new line began; else
-    the most frequent symbol.
-    """
-    vocabulary = trained.tokenizer.vocabulary
-    if vocabulary.boundary_id is not None:
-        return vocabulary.boundary_id
-    line_end = trained.tokenizer.encode("\n", policy="skip")
-    return int(line_end[0]) if len(line_end) else len(vocabulary.specials)
 
 
 def _score(

@@ -45,6 +45,18 @@ class Tokenizer(ABC):
     def __len__(self) -> int:
         return len(self.vocabulary)
 
+    @property
+    def first_context(self) -> int:
+        r"""The id that stands before a text that begins from nothing.
+
+        The start mark where the vocabulary has one; else the line end, as if a new line began; else
+        the most frequent symbol.
+        """
+        if self.vocabulary.boundary_id is not None:
+            return self.vocabulary.boundary_id
+        line_end = self.encode("\n", policy="skip")
+        return int(line_end[0]) if len(line_end) else len(self.vocabulary.specials)
+
     def normalise(self, text: str) -> str:
         """Return `text` in the normal form of the settings: what offsets point into."""
         return normalise(text, self.settings.normal_form)

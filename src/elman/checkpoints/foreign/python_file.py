@@ -194,7 +194,7 @@ def _text_values(settings: Settings, tokenizer: Tokenizer) -> dict[str, str]:
         "boundary": str(vocabulary.boundary_id),
         "unk": str(vocabulary.unk_id),
         "never": repr(tuple(sorted(i for i in never if i is not None))),
-        "context": str(_context_id(tokenizer)),
+        "context": str(tokenizer.first_context),
         "unknown": _quoted(tokenizer.settings.unknown),
         "prompt_unknown": _quoted(text.prompt_unknown),
         "or_replace": ", replace" if vocabulary.unk_id is not None else "",
@@ -202,14 +202,6 @@ def _text_values(settings: Settings, tokenizer: Tokenizer) -> dict[str, str]:
         "literal": _quoted(tokenizer.settings.literal_unknown),
         "symbols": _text_literal(symbols) if tokenizer.level == "char" else _list_literal(symbols),
     }
-
-
-def _context_id(tokenizer: Tokenizer) -> int:
-    """Return the id that stands before a text without a prompt, as in `elman generate`."""
-    if tokenizer.vocabulary.boundary_id is not None:
-        return tokenizer.vocabulary.boundary_id
-    line_end = tokenizer.encode("\n", policy="skip")
-    return int(line_end[0]) if len(line_end) else len(tokenizer.vocabulary.specials)
 
 
 def _model_values(
