@@ -9,7 +9,7 @@ from elman.cells.gru import GRUCell
 from elman.cells.lstm import LSTMCell
 from elman.errors import ShapeError
 from elman.kernels.dispatch import KernelPlan
-from elman.layers.stack import RecurrentStack, StackOptions
+from elman.layers.stack import RecurrentStack, StackOptions, flat_state
 
 TWINS = {
     "elman": (ElmanCell, nn.RNN),
@@ -148,3 +148,49 @@ def test_stacks_that_do_not_fit_are_refused() -> None:
     stack = RecurrentStack([GRUCell(3, 4)])
     with pytest.raises(ShapeError, match="got 2 parts; allowed: 1"):
         stack(torch.zeros(1, 2, 3), stack.zero_state(1) * 2, None, plan=KernelPlan())
+
+
+def test_two_layers_both_ways_have_torchs_shapes_and_flat_state() -> None:
+    stack, twin = pair("lstm")
+    x_BTE = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    states_BTH, state = stack(x_BTE, None, None, plan=KernelPlan())
+    want_BTH, want = twin(x_BTE)
+    assert states_BTH.shape == (2, 5, 8)
+    for got, part in zip(flat_state(state), want, strict=True):
+        assert got.shape == (4, 2, 4)
+        torch.testing.assert_close(got, part, rtol=0, atol=1e-10)
+    torch.testing.assert_close(states_BTH, want_BTH, rtol=0, atol=1e-10)
+
+
+def test_every_layer_and_direction_can_be_asked_for_its_states() -> None:
+    stack, _ = pair("gru", num_layers=3)
+    x_BTE = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    lengths_B = torch.tensor([5, 3])
+    layers, state = stack.all_layers(x_BTE, None, lengths_B, plan=KernelPlan())
+    assert [tuple(layer.shape) for layer in layers] == [(2, 5, 8)] * 3
+    for number, layer_BTH in enumerate(layers):
+        forward, backward = state[2 * number], state[2 * number + 1]
+        last_BH = layer_BTH[torch.arange(2), lengths_B - 1, :4]
+        assert torch.equal(forward.h_BH, last_BH)
+        assert torch.equal(backward.h_BH, layer_BTH[:, 0, 4:])
+    assert torch.equal(layers[-1], stack(x_BTE, None, lengths_B, plan=KernelPlan())[0])
+
+
+def test_layers_of_other_widths_have_no_flat_state() -> None:
+    stack = RecurrentStack([GRUCell(3, 4), GRUCell(4, 5)])
+    with pytest.raises(ShapeError, match="layers of one width; got 4, 5"):
+        flat_state(stack.zero_state(2))
+
+
+def test_residual_adds_only_where_widths_are_equal() -> None:
+    generator = torch.Generator().manual_seed(3)
+    cells = [ElmanCell(3, 4), ElmanCell(4, 4)]
+    for cell in cells:
+        cell.initialise(generator)
+    x_BTE = torch.randn(2, 5, 3, generator=generator)
+    plain = RecurrentStack(cells)
+    added = RecurrentStack(cells, options=StackOptions(residual=True))
+    lower, upper = plain.all_layers(x_BTE, None, None, plan=KernelPlan())[0]
+    got = added.all_layers(x_BTE, None, None, plan=KernelPlan())[0]
+    assert torch.equal(got[0], lower)
+    assert torch.equal(got[1], upper + lower)
