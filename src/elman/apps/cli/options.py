@@ -22,7 +22,13 @@ Whole = Annotated[int, Parameter(converter=whole_number)]
 WholeOrNone = Annotated[int | None, Parameter(converter=whole_number)]
 Run = Annotated[Path, Parameter(help="Folder of a trained run.")]
 Json = Annotated[
-    bool, Parameter(name="--json", negative="", help="Print one JSON object on standard output.")
+    bool,
+    Parameter(
+        name="--json",
+        negative="",
+        show_default=False,
+        help="Print one JSON object on standard output.",
+    ),
 ]
 Encoding = Annotated[str, Parameter(help="Encoding of the files, read strictly.")]
 

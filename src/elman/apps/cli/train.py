@@ -69,7 +69,8 @@ def lm(
         Parameter(name="--set", help="A setting, as section.key=value; repeatable.", negative=""),
     ] = None,
     resume: Annotated[
-        bool, Parameter(negative="", help="Go on with the interrupted run in --out.")
+        bool,
+        Parameter(negative="", show_default=False, help="Go on with the interrupted run in --out."),
     ] = False,
     json: Json = False,
 ) -> int:
