@@ -21,6 +21,7 @@ def any_settings(draw: st.DrawFn) -> Settings:
     strategies = {
         "text": texts,
         "texts": st.lists(texts, max_size=3).map(tuple),
+        "numbers": st.lists(st.floats(-9, 9), max_size=3).map(tuple),
         "switch": st.booleans(),
         "integer": st.integers(1, 2**63 - 1),
         "number": st.floats(0, 1, exclude_min=True, exclude_max=True),
@@ -87,7 +88,8 @@ def test_what_a_file_leaves_out_has_its_default() -> None:
         ("model.tie_weights = 1", "model.tie_weights must be true or false; got 1"),
         (
             'model.kind = "gur"',
-            'model.kind must be one of elman, gru, lstm; got "gur"; did you mean gru?',
+            "model.kind must be one of elman, gru, lstm, mgu, mingru, minlstm; "
+            'got "gur"; did you mean gru?',
         ),
         ("data.train = [1]", "data.train must be a list of texts; got [1]"),
         ('data.train = "a"', 'data.train must be a list of texts; got "a"'),

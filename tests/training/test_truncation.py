@@ -93,10 +93,12 @@ def test_without_detach_the_second_backward_meets_a_freed_graph() -> None:
     model(ids_BT, detach(state), plan=plan).states_BTH.sum().backward()
 
 
-def test_detach_is_called_in_one_file() -> None:
+def test_states_are_detached_in_one_file() -> None:
+    """What goes to another program's file is no state and has no graph to keep."""
     callers = set()
     for path in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in ("detach", "detach_"):
                 callers.add(str(path.relative_to(SOURCES)))
-    assert callers == {"elman/training/truncation.py"}
+    on_the_way_out = {path for path in callers if path.startswith("elman/checkpoints/foreign/")}
+    assert callers - on_the_way_out == {"elman/training/truncation.py"}
