@@ -55,7 +55,19 @@ def test_settings_come_back_from_toml_exactly(settings: Settings) -> None:
     assert settings_from_toml(text) == settings
     assert settings_to_toml(settings_from_toml(text)) == text
     as_tables = tomllib.loads(text)
-    assert as_tables["model"] == asdict(settings.model)
+    model = asdict(settings.model)  # TOML has lists where Python has tuples
+    assert as_tables["model"] == {**model, "forget_biases": list(model["forget_biases"])}
+
+
+@pytest.mark.parametrize("raw", ["[1, -2.5]", "1, -2.5", "1,-2.5"])
+def test_a_list_of_numbers_may_be_given_with_commas_alone(raw: str) -> None:
+    settings = apply_overrides(Settings(), [f"model.forget_biases={raw}"])
+    assert settings.model.forget_biases == (1.0, -2.5)
+
+
+def test_a_list_of_numbers_holds_numbers() -> None:
+    message = message_of_override("model.forget_biases=1,x")
+    assert 'model.forget_biases must be a list of numbers; got "1,x"' in message
 
 
 def test_the_file_holds_every_setting_in_the_order_of_the_code() -> None:
@@ -87,9 +99,9 @@ def test_what_a_file_leaves_out_has_its_default() -> None:
         ("model.forget_bias = inf", "model.forget_bias must be a number; got inf"),
         ("model.tie_weights = 1", "model.tie_weights must be true or false; got 1"),
         (
-            'model.kind = "gur"',
+            'model.kind = "lsmt"',
             "model.kind must be one of elman, gru, lstm, mgu, mingru, minlstm; "
-            'got "gur"; did you mean gru?',
+            'got "lsmt"; did you mean lstm?',
         ),
         ("data.train = [1]", "data.train must be a list of texts; got [1]"),
         ('data.train = "a"', 'data.train must be a list of texts; got "a"'),

@@ -115,6 +115,8 @@ def _read_value(facts: SettingFacts, raw: str) -> object:
     value = _read_toml(raw)
     if facts.form == "texts":
         return _read_texts(raw, value)
+    if facts.form == "numbers":
+        return value if isinstance(value, list) else _read_toml(f"[{raw}]") or raw
     if facts.form in ("text", "choice"):
         return value if isinstance(value, str) else raw
     if value is None and facts.form == "number":
