@@ -99,10 +99,10 @@ def test_a_model_comes_back_bit_for_bit(
     path = tmp_path / "model.keras"
     export = export_keras(model, '{"a": "ä"}', path, initial=initial)
     assert export.notices == ()
-    assert (tmp_path / "model.tokenizer.json").read_text(encoding="utf-8") == '{"a": "ä"}'
+    assert (tmp_path / "model.keras.tokenizer.json").read_text(encoding="utf-8") == '{"a": "ä"}'
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "model.keras",
-        "model.tokenizer.json",
+        "model.keras.tokenizer.json",
     ]
     found = import_keras(path)
     assert (found.settings, found.vocabulary_size) == (model.settings, VOCABULARY)

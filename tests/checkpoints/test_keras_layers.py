@@ -327,6 +327,6 @@ def test_weights_of_16_bits_are_refused() -> None:
 def test_keras_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keras", None)
     before = dict(os.environ)
-    with pytest.raises(MissingPackageError, match="pip install keras"):
+    with pytest.raises(MissingPackageError, match=r"pip install .elman.keras"):
         keras_module()
     assert dict(os.environ) == before

@@ -258,7 +258,7 @@ def test_an_exported_model_carries_its_tokenizer_and_its_settings(
     path = tmp_path / "names.onnx"
     model = language_model(LANGUAGE_MODELS["lstm"], len(tokenizer))
     language_model_to_onnx(model, path, tokenizer)
-    assert tokenizer_beside(path).name == "names.tokenizer.json"
+    assert tokenizer_beside(path).name == "names.onnx.tokenizer.json"
     assert tokenizer_beside(path).read_text(encoding="utf-8") == tokenizer.to_json()
     proto = onnx.load(str(path))
     record = json.loads({item.key: item.value for item in proto.metadata_props}["elman"])
@@ -272,7 +272,7 @@ def test_an_exported_model_carries_its_tokenizer_and_its_settings(
     with pytest.raises(ConversionError, match="is not the tokenizer of"):
         language_model_from_onnx(path)
     tokenizer_beside(path).unlink()
-    with pytest.raises(RunError, match=r"names\.tokenizer\.json"):
+    with pytest.raises(RunError, match=r"names\.onnx\.tokenizer\.json"):
         language_model_from_onnx(path)
     with pytest.raises(ConversionError, match="the tokenizer must be that of the model; got"):
         language_model_to_onnx(language_model(LANGUAGE_MODELS["lstm"], 70), path, tokenizer)
@@ -379,5 +379,5 @@ def test_a_missing_package_is_one_line_with_the_command(
     use: Callable[[], object] = lambda: stack_from_onnx(path)  # noqa: E731 — one of two
     if package == "onnxruntime":
         use = lambda: prove_onnx(stack, path)  # noqa: E731
-    with pytest.raises(MissingPackageError, match=f"{package} is needed.*pip install onnx"):
+    with pytest.raises(MissingPackageError, match=f"{package} is needed.*pip install .elman.onnx"):
         use()

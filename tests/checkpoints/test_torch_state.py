@@ -224,7 +224,6 @@ def test_an_export_shares_no_memory_with_the_model() -> None:
         ({"kind": "gru", "zoneout": 0.1}, "zoneout"),
         ({"kind": "elman", "activation": "identity"}, "identity activation"),
         ({"kind": "lstm", "projection_size": H}, "full width"),
-        ({"kind": "lstm", "tie_weights": True}, "tied to the embedding through a projection"),
     ],
 )
 def test_a_model_that_torch_cannot_express_is_refused_in_one_line(

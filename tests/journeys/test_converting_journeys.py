@@ -99,7 +99,8 @@ def test_the_word_model_of_the_pytorch_examples_is_imported_with_its_vocabulary(
         (("x", "y", "--to", "torch", "--from", "onnx"), "got both --to and --from"),
         (("x", "--to", "torch"), "needs a place to write to"),
         (("x", "--from", "torch"), "needs the folder of the new run"),
-        (("nowhere", "y", "--to", "py"), "there is no run at nowhere"),
+        (("nowhere", "y.py", "--to", "py"), "there is no run at nowhere"),
+        (("nowhere", "y", "--to", "onnx"), "a name that ends in .onnx"),
         (("nowhere.pt", "y", "--from", "torch"), "nowhere.pt"),
     ],
 )
@@ -110,3 +111,65 @@ def test_what_cannot_be_converted_is_one_line(
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_is_refused_leaves_nothing_behind(elman: Elman, story: Path, tmp_path: Path) -> None:
+    small = ("--set=model.hidden_size=8", "--set=training.updates=3")
+    for kind, setting, target, reason in (
+        ("mgu", "model.dropout=0", "torch", "torch has no minimal gated unit"),
+        ("lstm", "model.zoneout=0.1", "py", "py has no zoneout"),
+    ):
+        run, out = tmp_path / kind, tmp_path / "new" / "deep" / f"x{'.py' * (target == 'py')}"
+        done = elman(
+            *("train", "lm", "--data", story, "--out", run, f"--set=model.kind={kind}"),
+            *(*small, f"--set={setting}"),
+        )
+        assert done.returncode == 0, done.stderr
+        before = sorted(tmp_path.iterdir())
+        done = elman("convert", run, out, "--to", target)
+        assert done.returncode == 2
+        assert reason in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_tied_output_with_a_projection_becomes_one_matrix_for_torch(
+    elman: Elman, story: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "words"
+    done = elman(
+        *("train", "lm", "--data", story, "--out", run, "--level", "word"),
+        *("--set=model.embedding_size=6", "--set=model.hidden_size=8"),
+        *("--set=model.tie_weights=true", "--set=training.updates=4"),
+    )
+    assert done.returncode == 0, done.stderr
+    there = elman("convert", run, tmp_path / "out", "--to", "torch")
+    assert there.returncode == 0, there.stderr
+    assert "the output is no longer tied" in there.stderr
+    back = elman("convert", tmp_path / "out", "--from", "torch", "--out", tmp_path / "back")
+    assert back.returncode == 0, back.stderr
+    assert loss_of(elman, tmp_path / "back", story) == pytest.approx(
+        loss_of(elman, run, story), rel=1e-6
+    )
+
+
+def test_two_exports_of_one_name_keep_their_own_tokenizers_and_a_swap_is_caught(
+    elman: Elman, stream_run: Path, line_run: Path, tmp_path: Path
+) -> None:
+    for name in ("keras", "onnxruntime"):
+        pytest.importorskip(name)
+    for run, target in ((line_run, "keras"), (stream_run, "onnx")):
+        done = elman("convert", run, tmp_path / f"w.{target}", "--to", target)
+        assert done.returncode == 0, done.stderr
+    beside = tmp_path / "w.keras.tokenizer.json"
+    text = beside.read_text(encoding="utf-8")
+    table = json.loads(text)
+    vocab = table["model"]["vocab"]
+    vocab["a"], vocab["b"] = vocab["b"], vocab["a"]
+    beside.write_text(json.dumps(table), encoding="utf-8")
+    done = elman("convert", tmp_path / "w.keras", "--from", "keras", "--out", tmp_path / "no")
+    assert done.returncode == 2
+    assert "is not the tokenizer of" in done.stderr
+    beside.write_text(text, encoding="utf-8")
+    done = elman("convert", tmp_path / "w.keras", "--from", "keras", "--out", tmp_path / "yes")
+    assert done.returncode == 0, done.stderr

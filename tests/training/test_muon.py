@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from elman.cells.registry import CELLS
 from elman.config.settings import ModelSettings, TrainingSettings
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator
@@ -76,3 +77,24 @@ def test_everything_else_is_learnt_by_adamw_at_its_share_of_the_rate() -> None:
     for name in ("embedding.weight", "readout.weight", "readout.bias"):
         one, two = model.get_parameter(name), twin.get_parameter(name)
         assert torch.allclose(one, two, rtol=0, atol=1e-6), name
+
+
+@pytest.mark.parametrize("name", ["lstm", "lstm+projection", "lstm+coupled", "mgu", "mingru"])
+def test_muon_turns_the_matrix_of_each_gate_whatever_the_cell(name: str) -> None:
+    cell = CELLS[name](3, 12)
+    cell.initialise(torch.Generator().manual_seed(1))
+    before = [weight.detach().clone() for weight in cell.weights]
+    optimiser = build_optimiser(cell, TrainingSettings(optimizer="muon", weight_decay=0.0))
+    set_rate(optimiser, 0.1)
+    for weight in cell.weights:
+        weight.grad = torch.randn(weight.shape, generator=torch.Generator().manual_seed(2))
+    optimiser.step()
+    for weight, old in zip(cell.weights, before, strict=True):
+        change = (old - weight.detach()) / 0.1
+        if weight.ndim == 2 and weight.shape[0] == cell.num_rows:
+            for block in change.split(cell.hidden_size):
+                singular = torch.linalg.svdvals(block)
+                assert singular.min() > 0.5
+                assert singular.max() < 1.4
+        else:
+            assert change.abs().max() > 0

@@ -14,31 +14,42 @@ from torch.nn.functional import linear, logsigmoid, softplus
 from elman.kernels.torch_fused import Kernel, KernelState, KernelWeights
 
 STEPS_AT_ONCE = 64
-"""Steps scanned together. Sums of logarithms grow with it and lose digits; products of the shares
-kept over more steps than this have long vanished or are near 1."""
+"""Steps scanned together, in six doublings; each block goes on from the state of the one before."""
 
 
 def linear_scan(log_keep_BTH: Tensor, log_new_BTH: Tensor, first_BH: Tensor) -> Tensor:
     """Return h_BTH of h_t = keep_t ∘ h_{t−1} + new_t, given ln keep ≤ 0 and ln new.
 
-        A_t = Σ_{s ≤ t} ln keep_s;  h_t = e^{A_t} ∘ h_0 + e^{A_t + ln Σ_{s ≤ t} e^{ln new_s − A_s}}
+        h_t = e^{K_t} ∘ h_0 + e^{N_t},  where (K, N) of the steps s + 1 … t after those up to s are
+        K = K_1 + K_2,  N = ln(e^{N_1 + K_2} + e^{N_2})
 
-    `first_BH` may have any sign. Source: F. A. Heinsen, arXiv:2311.06281, with the initial state
-    outside of the logarithm. The sum over s is cut into blocks of STEPS_AT_ONCE steps, each going
-    on from the state the one before has reached.
+    `first_BH` may have any sign: it stays outside of the logarithm. Spans are doubled until they
+    cover the block (W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM 29 (1986)). No sum
+    of logarithms is ever taken back by a difference, as ln Σ e^{ln new_s − A_s} + A_t would, so
+    that gates may be as saturated as they like.
     """
     blocks = []
     state_BH = first_BH
     for start in range(0, log_keep_BTH.shape[1], STEPS_AT_ONCE):
         part = slice(start, start + STEPS_AT_ONCE)
-        total_BTH = log_keep_BTH[:, part].cumsum(1)
-        fresh_BTH = torch.exp(
-            total_BTH + torch.logcumsumexp(log_new_BTH[:, part] - total_BTH, dim=1)
-        )
-        block_BTH = torch.exp(total_BTH) * state_BH.unsqueeze(1) + fresh_BTH
+        keep_BTH, new_BTH = _spans_from_the_start(log_keep_BTH[:, part], log_new_BTH[:, part])
+        block_BTH = torch.exp(keep_BTH) * state_BH.unsqueeze(1) + torch.exp(new_BTH)
         blocks.append(block_BTH)
         state_BH = block_BTH[:, -1]
     return torch.cat(blocks, dim=1)
+
+
+def _spans_from_the_start(log_keep_BTH: Tensor, log_new_BTH: Tensor) -> tuple[Tensor, Tensor]:
+    """Return (K, N) of the span from the first step to each step."""
+    keep_BTH, new_BTH = log_keep_BTH, log_new_BTH
+    width = 1
+    while width < keep_BTH.shape[1]:
+        joined_BTH = torch.logaddexp(new_BTH[:, :-width] + keep_BTH[:, width:], new_BTH[:, width:])
+        new_BTH = torch.cat([new_BTH[:, :width], joined_BTH], dim=1)
+        longer_BTH = keep_BTH[:, :-width] + keep_BTH[:, width:]
+        keep_BTH = torch.cat([keep_BTH[:, :width], longer_BTH], dim=1)
+        width *= 2
+    return keep_BTH, new_BTH
 
 
 def scan_min_gru(

@@ -1,6 +1,7 @@
 """A trained run into another program's file, and such a file into a run, each with its proof."""
 
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from elman.checkpoints.atomic_files import read_utf8
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import RunFolder
@@ -24,6 +26,14 @@ from elman.text.vocabulary_file import foreign_vocabulary, read_tokens
 Target = Literal["torch", "keras", "onnx", "py"]
 Source = Literal["torch", "keras", "onnx"]
 TorchName = Literal["RNN_TANH", "RNN_RELU", "GRU", "LSTM"]
+
+
+SUFFIXES: Mapping[Target, str] = MappingProxyType(
+    {"torch": "", "keras": ".keras", "onnx": ".onnx", "py": ".py"}
+)
+_TRAINING_ONLY = (
+    *("dropout", "embedding_dropout", "token_dropout", "recurrent_dropout", "weight_dropout"),
+)
 
 
 @dataclass(frozen=True)
@@ -74,12 +84,55 @@ def export_run(run: str | Path, target: Target, out: Path) -> Conversion:
     model, both sides disagree, or `out` is there already; `MissingPackageError` without the package
     of the target.
     """
+    if out.exists() and (target != "torch" or not out.is_dir() or any(out.iterdir())):
+        raise ConversionError(f"{out} is there already", hint="name another place")
+    if out.suffix != SUFFIXES[target]:
+        raise ConversionError(
+            f"a model for {target} must have the ending of its format",
+            got=out.name,
+            allowed=f"a name that ends in {SUFFIXES[target]}" if SUFFIXES[target] else "a folder",
+        )
     trained = open_trained(run)
-    if target != "torch" and out.exists():
-        raise ConversionError(f"{out} is there already", hint="name another file")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    proof, notices = _EXPORTS[target](trained, out)
-    return Conversion(out, proof, notices)
+    _refuse_zoneout(trained, target)
+    ancestor = next(parent for parent in out.absolute().parents if parent.is_dir())
+    with tempfile.TemporaryDirectory(prefix=".elman-", dir=ancestor) as aside:
+        proof, notices = _EXPORTS[target](trained, Path(aside) / out.name)
+        beside = [path for path in Path(aside).iterdir() if (out.parent / path.name).exists()]
+        if beside and target != "torch":
+            raise ConversionError(f"{out.parent / beside[0].name} is there already")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for path in sorted(Path(aside).iterdir()):
+            path.rename(out.parent / path.name)
+    return Conversion(out, proof, (*notices, *_left_out(trained, target)))
+
+
+def _refuse_zoneout(trained: TrainedModel, target: Target) -> None:
+    """Raise `ConversionError` where the expectation of zoneout acts in use as well."""
+    s = trained.model.settings
+    if s.zoneout or s.zoneout_cell:
+        raise ConversionError(
+            f"{target} has no zoneout, whose expectation acts when the model is used",
+            got=f"model.zoneout = {s.zoneout:g}, model.zoneout_cell = {s.zoneout_cell:g}",
+            hint="the nearest it has is a model trained with recurrent_dropout or weight_dropout",
+        )
+
+
+def _left_out(trained: TrainedModel, target: Target) -> Iterator[str]:
+    """Yield a sentence for what the export has in another form, or not at all."""
+    s = trained.model.settings
+    dropouts = [name for name in _TRAINING_ONLY if getattr(s, name)]
+    if dropouts and target in ("torch", "onnx"):
+        yield f"not in the export, as it acts in training only: {', '.join(dropouts)}"
+    if target == "py":
+        return
+    if s.kind == "gru" and s.update == "replace":
+        yield "the update gate is turned round: the rows of z are negated"
+    if s.kind == "lstm" and s.coupled:
+        yield "the input gate has rows of its own: those of the forget gate, negated"
+    if s.kind == "mgu" and target != "torch":
+        yield "the one gate stands twice, as both gates of a GRU"
+    if s.tie_weights and trained.model.readout.projection is not None and target == "torch":
+        yield "the output is no longer tied: projection and embedding became one matrix"
 
 
 def import_model(request: ImportRequest, out: Path) -> Conversion:
@@ -123,27 +176,18 @@ def _to_keras(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]
 
 
 def _to_onnx(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
-    from elman.checkpoints.foreign.onnx_model import language_model_to_onnx, tokenizer_beside
+    from elman.checkpoints.foreign.onnx_model import language_model_to_onnx
     from elman.checkpoints.foreign.onnx_proof import prove_onnx
 
     language_model_to_onnx(trained.model, out, trained.tokenizer)
-    try:
-        return prove_onnx(trained.model, out), ()
-    except BaseException:
-        out.unlink(missing_ok=True)  # what is not proven is not handed out
-        tokenizer_beside(out).unlink(missing_ok=True)
-        raise
+    return prove_onnx(trained.model, out), ()
 
 
 def _to_python(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
     from elman.checkpoints.foreign.python_file import export_python, prove_python
 
     export_python(trained.settings, trained.model, trained.tokenizer.to_json(), out)
-    try:
-        return prove_python(trained.model, out), ()
-    except BaseException:
-        out.unlink(missing_ok=True)
-        raise
+    return prove_python(trained.model, out), ()
 
 
 def _from_torch(request: ImportRequest, notify: Callable[[str], object]) -> _Imported:
@@ -164,13 +208,19 @@ def _from_torch(request: ImportRequest, notify: Callable[[str], object]) -> _Imp
 
 
 def _from_keras(request: ImportRequest, notify: Callable[[str], object]) -> _Imported:
-    from elman.checkpoints.foreign.keras_file import import_keras, keras_tokenizer_path
+    from elman.checkpoints.foreign.keras_file import (
+        import_keras,
+        keras_tokenizer_path,
+        require_keras_tokenizer,
+    )
 
     found = import_keras(request.path)
     for notice in found.notices:
         notify(notice)
     beside = keras_tokenizer_path(request.path)
-    tokenizer_json = beside.read_text(encoding="utf-8") if beside.is_file() else None
+    tokenizer_json = read_utf8(beside) if beside.is_file() else None
+    if tokenizer_json is not None:
+        require_keras_tokenizer(request.path, tokenizer_json)
     return _Imported(found.settings, found.weights, tokenizer_json, found.proof)
 
 
@@ -201,7 +251,7 @@ def _vocabulary(
     size = len(imported.weights["readout.bias"])
     rows: Sequence[int] | None = None
     if request.vocabulary is not None and request.vocabulary.name.endswith("tokenizer.json"):
-        tokenizer = tokenizer_from_json(request.vocabulary.read_text(encoding="utf-8"))
+        tokenizer = tokenizer_from_json(read_utf8(request.vocabulary))
     elif request.vocabulary is not None:
         foreign = foreign_vocabulary(read_tokens(request.vocabulary), level=request.level)
         tokenizer, rows = foreign.tokenizer, foreign.rows

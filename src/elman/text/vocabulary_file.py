@@ -33,11 +33,17 @@ def read_tokens(path: Path) -> list[str]:
     A JSON list of texts, a JSON object of token to id, or plain text with one token a line. Raises
     `DataError` for anything else, for ids with gaps, and for a token that is there twice.
     """
+    if path.is_dir():
+        raise DataError("a vocabulary must be a file", got=f"{path}, a folder")
     text, _ = read_text([path])
-    if text.lstrip()[:1] in ("[", "{"):
-        tokens = _from_json(path, text)
+    value = _json_value(text)
+    if value is not None or path.suffix == ".json":
+        tokens = _from_json(path, value)
     else:
         tokens = text.removesuffix("\n").split("\n")
+    for token in tokens:
+        if any("\ud800" <= character <= "\udfff" for character in token):
+            raise DataError(f"{path} has a token that is no text", got=ascii(token))
     if len(set(tokens)) != len(tokens):
         twice = next(token for token in tokens if tokens.count(token) > 1)
         raise DataError(f"{path} has a token twice", got=repr(twice))
@@ -88,19 +94,25 @@ def _require_level(symbols: Sequence[str], specials: Sequence[str], level: str) 
             )
 
 
-def _from_json(path: Path, text: str) -> list[str]:
+def _json_value(text: str) -> object:
+    """Return the list or object that `text` is as JSON, None where it is neither."""
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not valid JSON", got=str(error)) from None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list | dict) else None
+
+
+def _from_json(path: Path, value: object) -> list[str]:
     if isinstance(value, dict):
-        ids = sorted(value.values(), key=lambda number: number if type(number) is int else -1)
-        if ids != list(range(len(ids))):
+        ids = list(value.values())
+        numbered = all(type(number) is int for number in ids)
+        if not numbered or sorted(ids) != list(range(len(ids))):
             raise DataError(f"{path} must give the tokens the ids 0 to {len(ids) - 1}, each once")
         value = sorted(value, key=value.__getitem__)
     if not isinstance(value, list) or not all(isinstance(token, str) for token in value):
         raise DataError(
             f"{path} must be a list of tokens, or an object of token to id",
-            got=type(value).__name__,
+            got="no such JSON" if value is None else "a list of other things",
         )
     return value

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elman.cells.cell import Cell
 from elman.config.settings import TrainingSettings
 from elman.training.muon import Muon
 
@@ -82,10 +83,10 @@ def _build_muon(model: nn.Module, settings: TrainingSettings, decay: float) -> M
     groups: list[dict[str, Any]] = []
     recurrent: set[Tensor] = set()
     for module in model.modules():
-        weight_ih, weight_hh = (getattr(module, name, None) for name in ("weight_ih", "weight_hh"))
-        if isinstance(weight_ih, Tensor) and isinstance(weight_hh, Tensor):
-            piles = [weight_ih, weight_hh]
-            groups.append({"params": piles, "block_rows": weight_hh.shape[1], "weight_decay": 0.0})
+        if isinstance(module, Cell):
+            piles = [weight for weight in module.weights if weight.shape[0] == module.num_rows]
+            piles = [weight for weight in piles if weight.ndim == 2]
+            groups.append({"params": piles, "block_rows": module.hidden_size, "weight_decay": 0.0})
             recurrent.update(piles)
     others = [p for p in model.parameters() if p.requires_grad and p not in recurrent]
     for parameters, share in (

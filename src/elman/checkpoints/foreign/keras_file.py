@@ -5,6 +5,7 @@ and of weights. Reading starts with the names: whatever is not a plain part of a
 model, from Keras itself, is refused before Keras sees the file.
 """
 
+import hashlib
 import json
 import tempfile
 import zipfile
@@ -51,6 +52,10 @@ _UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, Ru
 _BESIDE = frozenset({"keras.initializers", "keras.regularizers", "keras.constraints"})
 
 
+RECORD = "elman.json"
+"""The part of the archive that names the tokenizer."""
+
+
 class KerasExport(NamedTuple):
     """What an export proved, and a sentence for each thing that is not in the file as it was."""
 
@@ -73,7 +78,7 @@ class KerasImport(NamedTuple):
 
 def keras_tokenizer_path(path: Path) -> Path:
     """Return where the tokenizer of the model at `path` lies: NAME.tokenizer.json beside it."""
-    return path.with_name(f"{path.stem}.tokenizer.json")
+    return path.with_name(f"{path.name}.tokenizer.json")
 
 
 def export_keras(
@@ -99,10 +104,35 @@ def export_keras(
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder, f"model{SUFFIX}")
         keras_model.save(whole)
+        with zipfile.ZipFile(whole, "a") as archive:  # Keras passes it over
+            archive.writestr(RECORD, json.dumps({"tokenizer_sha256": _digest(tokenizer_json)}))
         content = read_whole(whole)
     write_atomically(keras_tokenizer_path(path), tokenizer_json.encode("utf-8"))
     write_atomically(path, content)
     return KerasExport(proof, what_is_left_out(model))
+
+
+def require_keras_tokenizer(path: Path, tokenizer_json: str) -> None:
+    """Raise `ConversionError` where the tokenizer is not the one the file was exported with.
+
+    A file that Elman did not write does not tell, and nothing is raised.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(RECORD) as file:
+            digest = json.loads(file.read(MAX_CONFIG_BYTES)).get("tokenizer_sha256")
+    except KeyError:
+        return
+    except (*_UNREADABLE, AttributeError) as error:
+        raise ConversionError(f"{path} is damaged", got=str(error)[:200]) from error
+    if digest != _digest(tokenizer_json):
+        raise ConversionError(
+            f"{keras_tokenizer_path(path)} is not the tokenizer of {path}",
+            hint="put back the one that was exported with it",
+        )
+
+
+def _digest(tokenizer_json: str) -> str:
+    return hashlib.sha256(tokenizer_json.encode()).hexdigest()
 
 
 def import_keras(path: Path) -> KerasImport:

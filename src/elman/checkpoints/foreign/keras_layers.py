@@ -65,7 +65,7 @@ def keras_module() -> Any:
     except ImportError as error:
         missing = error.name or "keras"
         if missing == "keras":
-            hint = "install it with: pip install keras"
+            hint = "install it with: pip install 'elman[keras]'"
         else:
             hint = f"install it with: pip install {missing}, or set {_BACKEND_VARIABLE}=torch"
         raise MissingPackageError(

@@ -44,7 +44,7 @@ def onnx_package(name: Literal["onnx", "onnxruntime"]) -> Any:
     except ImportError:
         raise MissingPackageError(
             f"the package {name} is needed to convert from and to ONNX",
-            hint="pip install onnx onnxruntime",
+            hint="install it with: pip install 'elman[onnx]'",
         ) from None
 
 

@@ -97,7 +97,7 @@ def language_model_to_onnx(
 ) -> None:
     """Write `model` to `path`: ids [B, T], lengths, states → logits [B, T, V], states.
 
-    With a tokenizer, `<stem>.tokenizer.json` is written beside it, first, and its SHA-256 is
+    With a tokenizer, `<name>.tokenizer.json` is written beside it, first, and its SHA-256 is
     recorded. The settings of the model are recorded as JSON under the key `elman` of the metadata.
     Raises as `graph_of_language_model`, `ConversionError` for a tokenizer of another size, and
     `RunError` where a file cannot be written.
@@ -147,7 +147,7 @@ def language_model_from_onnx(path: Path) -> OnnxLanguageModel:
 
 def tokenizer_beside(path: Path) -> Path:
     """Return where the tokenizer of the model at `path` stands."""
-    return path.with_name(f"{path.stem}.tokenizer.json")
+    return path.with_name(f"{path.name}.tokenizer.json")
 
 
 def _write(path: Path, graph: Any, record: Mapping[str, object]) -> None:

@@ -59,23 +59,21 @@ def to_torch(model: RecurrentLanguageModel) -> dict[str, Tensor]:
     Names are those of PyTorch's word language model example: `encoder.weight` [V, E],
     `rnn.weight_ih_l0` [G, E] and so on, `decoder.weight` [V, P], `decoder.bias` [V]. Tensors are
     copies of the model's type and device; tied ones are one tensor. One-hot inputs become the
-    identity as embedding. Weights are the same bits but where `stack_to_torch` rewrites them.
+    identity as embedding. An output that is tied to the embedding through a projection becomes one
+    matrix of its own, W P, rounded once. Weights are the same bits but there and where
+    `stack_to_torch` rewrites them.
 
-    Raises `ConversionError` for what torch has no module for (see there), and for an output that
-    is tied to the embedding through a projection.
+    Raises `ConversionError` for what torch has no module for (see there).
     """
     readout = model.readout
-    if readout.projection is not None:
-        raise ConversionError(
-            "torch's linear layer cannot be tied to the embedding through a projection",
-            got=f"embeddings of {readout.weight.shape[1]}, states of {readout.projection.shape[1]}",
-            hint="the nearest it has is model.embedding_size = model.hidden_size "
-            "(or model.projection_size), or model.tie_weights = false",
-        )
     rnn = stack_to_torch(model.stack).state_dict()
     weight, bias = readout.weight.detach().clone(), readout.bias.detach().clone()
     if model.embedding is None:
         encoder = torch.eye(model.vocabulary_size, dtype=weight.dtype, device=weight.device)
+    elif readout.projection is not None:
+        encoder = weight
+        projection = readout.projection.detach().double()
+        weight = (weight.double() @ projection).to(weight.dtype)
     elif model.settings.tie_weights:
         encoder = weight
     else:
