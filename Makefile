@@ -24,10 +24,10 @@ demo: $(READY) ## Train, compare and sample a small language model in under two 
 	@$(BIN)/elman demo
 
 test: lint ## Run linters, the type checker and the test suite.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: lint ## The same with the slow tests.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 contracts: $(READY) ## Print every promise against every cell, layer and format.
 	OMP_NUM_THREADS=1 KERAS_BACKEND=torch $(BIN)/python tests/contracts/matrix.py
