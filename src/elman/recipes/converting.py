@@ -15,7 +15,7 @@ from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import ModelSettings, Settings
-from elman.errors import ConversionError, SettingError
+from elman.errors import ConversionError
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.seeding import generator
@@ -291,13 +291,3 @@ def _model_of(
     model = RecurrentLanguageModel(settings, vocabulary_size, generator(0, "initialisation"))
     model.load_state_dict(weights)
     return model
-
-
-def require_one_way(target: str | None, source: str | None) -> None:
-    """Raise `SettingError` unless exactly one of --to and --from is given."""
-    if (target is None) == (source is None):
-        raise SettingError(
-            "elman convert needs one direction",
-            got="both --to and --from" if target else "neither --to nor --from",
-            allowed="RUN OUT --to torch|keras|onnx|py, or FILE OUT --from torch|keras|onnx",
-        )

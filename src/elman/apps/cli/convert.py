@@ -53,9 +53,9 @@ def convert(
     cannot express is refused, with the nearest model that it can. docs/conventions.md compares the
     conventions.
     """
-    from elman.recipes.converting import ImportRequest, export_run, import_model, require_one_way
+    from elman.recipes.converting import ImportRequest, export_run, import_model
 
-    require_one_way(to, from_)
+    _require_one_way(to, from_)
     if to is not None:
         if target is None or out is not None:
             raise SettingError(
@@ -73,6 +73,16 @@ def convert(
         done = import_model(request, place)
     _tell(done, as_json=json, is_run=to is None)
     return 0
+
+
+def _require_one_way(target: str | None, source: str | None) -> None:
+    """Raise `SettingError` unless exactly one of --to and --from is given."""
+    if (target is None) == (source is None):
+        raise SettingError(
+            "elman convert needs one direction",
+            got="both --to and --from" if target else "neither --to nor --from",
+            allowed="RUN OUT --to torch|keras|onnx|py, or FILE OUT --from torch|keras|onnx",
+        )
 
 
 def _tell(done: "Conversion", *, as_json: bool, is_run: bool) -> None:
