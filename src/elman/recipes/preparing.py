@@ -28,6 +28,7 @@ from elman.errors import DataError, RunError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.tally import TextTally
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
+from elman.text.encodings import holds_surrogate
 from elman.text.raw_files import is_standard_input
 from elman.text.reading import TextReport
 from elman.text.tokenizer import Tokenizer
@@ -119,7 +120,7 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     """
     inputs = (*settings.data.train, *settings.data.valid, *settings.data.test)
     for name in inputs:
-        if not _is_utf8(name):
+        if holds_surrogate(name):
             raise DataError(
                 "the name of a file must be valid UTF-8, to be written down", got=repr(name)
             )
@@ -146,10 +147,6 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     tokenizer, parts = prepare(settings, corpora, scratch, passes)
     notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports)]
     return PreparedText(tokenizer, parts, tuple(passes.reports), tuple(notices))
-
-
-def _is_utf8(name: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _prepare_stream(

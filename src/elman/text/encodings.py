@@ -52,6 +52,11 @@ def checked_encoding(encoding: str) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
+def holds_surrogate(text: str) -> bool:
+    """Return whether half of a surrogate pair stands in `text`, which then has no UTF-8."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def refuse_other_bytes(head: bytes, encoding: str, name: str) -> None:
     """Raise `DataError` where the first bytes of a file show that it is not in `encoding`.
 

@@ -9,6 +9,7 @@ from elman.config.settings import TextSettings
 from elman.errors import ElmanError, RunError
 from elman.text.byte_values import ByteTokenizer, byte_vocabulary
 from elman.text.characters import CharacterTokenizer
+from elman.text.encodings import holds_surrogate
 from elman.text.tokenizer import FILE_SCHEMA, Tokenizer
 from elman.text.vocabulary import Vocabulary, specials_for
 from elman.text.words import WordTokenizer
@@ -90,7 +91,7 @@ def _symbols(ids: dict[str, Any]) -> tuple[str, ...]:
         raise _refusal(f"the ids are not 0 to {len(ids) - 1}, each once")
     symbols = tuple(sorted(ids, key=ids.__getitem__))
     for symbol in symbols:
-        if not symbol or any("\ud800" <= character <= "\udfff" for character in symbol):
+        if not symbol or holds_surrogate(symbol):
             raise _refusal("a symbol is no text", ascii(symbol))
     return symbols
 

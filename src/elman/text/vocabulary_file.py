@@ -9,6 +9,7 @@ from typing import Literal
 from elman.config.settings import TextSettings
 from elman.errors import DataError
 from elman.text.characters import CharacterTokenizer
+from elman.text.encodings import holds_surrogate
 from elman.text.reading import read_text
 from elman.text.tokenizer import Tokenizer
 from elman.text.vocabulary import UNK, Vocabulary, specials_for
@@ -42,7 +43,7 @@ def read_tokens(path: Path) -> list[str]:
     else:
         tokens = text.removesuffix("\n").split("\n")
     for token in tokens:
-        if any("\ud800" <= character <= "\udfff" for character in token):
+        if holds_surrogate(token):
             raise DataError(f"{path} has a token that is no text", got=ascii(token))
     if len(set(tokens)) != len(tokens):
         twice = next(token for token in tokens if tokens.count(token) > 1)
