@@ -20,6 +20,9 @@ EMBEDDING_STD = 1.0
 TIED_STD_SCALE = 2.0
 """Times 1 / √E, the deviation of new embeddings whose products with the states are the logits."""
 
+NOISE = (*NoiseRates.__dataclass_fields__, "token_dropout")
+"""Settings of the noise within a model, beside its dropouts between layers."""
+
 
 class ModelOutput(NamedTuple):
     """What a model hands on: states, the readout that makes logits of them, the state after."""
@@ -122,8 +125,7 @@ class RecurrentLanguageModel(nn.Module):
         s = self.settings
         places = {f"layer {n}": s.dropout for n in range(1, s.num_layers + 1)}
         rates = {"embedding": s.embedding_dropout, **places}
-        within = ("recurrent_dropout", "zoneout", "zoneout_cell", "weight_dropout", "token_dropout")
-        noise = ", ".join(f"{name} {getattr(s, name):g}" for name in within if getattr(s, name))
+        noise = ", ".join(f"{name} {getattr(s, name):g}" for name in NOISE if getattr(s, name))
         dropped = ", ".join(f"{rate:g} on {place}" for place, rate in rates.items() if rate)
         if s.tie_weights:
             how = "" if s.embedding_size == s.hidden_size else " through a projection"

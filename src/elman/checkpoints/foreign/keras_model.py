@@ -29,7 +29,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import DropoutKind
 from elman.layers.embedding import one_hot_inputs
 from elman.layers.stack import RecurrentStack, StackState
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.recurrent import NOISE, RecurrentLanguageModel
 
 Initial = Literal["zeros", "given"]
 """Where the state before the first step comes from: it is zeros, or inputs of the model."""
@@ -124,8 +124,7 @@ def what_is_left_out(model: RecurrentLanguageModel) -> tuple[str, ...]:
     notices = []
     if s.tie_weights:
         notices.append("the embedding and the readout are two matrices in Keras, equal, not tied")
-    noise = ("recurrent_dropout", "zoneout", "zoneout_cell", "weight_dropout", "token_dropout")
-    named = [name for name in noise if getattr(s, name)]
+    named = [name for name in NOISE if getattr(s, name)]
     if named:
         notices.append(f"noise of training is not in the file: {', '.join(named)}")
     if expressible_cell(cell) is not cell:
