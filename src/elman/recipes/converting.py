@@ -121,10 +121,10 @@ def _left_out(trained: TrainedModel, target: Target) -> Iterator[str]:
     """Yield a sentence for what the export has in another form, or not at all."""
     s = trained.model.settings
     dropouts = [name for name in _TRAINING_ONLY if getattr(s, name)]
-    if dropouts and target in ("torch", "onnx"):
-        yield f"not in the export, as it acts in training only: {', '.join(dropouts)}"
-    if target == "py":
+    if target in ("keras", "py"):  # Keras' converter tells its own; plain Python has every cell
         return
+    if dropouts:
+        yield f"not in the export, as it acts in training only: {', '.join(dropouts)}"
     if s.kind == "gru" and s.update == "replace":
         yield "the update gate is turned round: the rows of z are negated"
     if s.kind == "lstm" and s.coupled:
