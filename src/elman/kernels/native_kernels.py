@@ -7,7 +7,7 @@ the recurrence between is C++ (`elman/kernels/native/`). Their twin is the reada
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -156,7 +156,7 @@ def _recurrence_gradients(
     if cell == "gru":  # blocks n, r, z for what the input adds to, r, z, hn for the product
         input_NG, state_NG = grads_NG[:, : 3 * size], grads_NG[:, size:]
         by_input = torch.cat([weight_ih[2 * size :], weight_ih[: 2 * size]])
-        grad_x_NE = input_NG @ by_input if needs_input else x_BTE.new_empty(0)
+        grad_x_NE = _times(input_NG, by_input) if needs_input else x_BTE.new_empty(0)
         grad_ih, bias_ih = _rolled(input_NG.t() @ x_NE, size), _rolled(bias_G[: 3 * size], size)
         return [
             grad_x_NE.view(x_BTE.shape) if needs_input else grad_x_NE,
@@ -167,7 +167,7 @@ def _recurrence_gradients(
             bias_G[size:].clone(),
         ]
     return [
-        (grads_NG @ weight_ih).view(x_BTE.shape) if needs_input else x_BTE.new_empty(0),
+        _times(grads_NG, weight_ih).view(x_BTE.shape) if needs_input else x_BTE.new_empty(0),
         grad_first_BH,
         grads_NG.t() @ x_NE,
         grads_NG.t() @ before_NH,
@@ -258,14 +258,21 @@ def _saved_shape(cell: str, batch_size: int, num_steps: int, size: int) -> tuple
 
 
 def _project(x_BTE: Tensor, weight_GE: Tensor, bias_G: Tensor) -> Tensor:
-    x_NE = x_BTE.view(-1, x_BTE.shape[2])
-    product: Callable[..., Tensor] = linear
-    if _HAS_ONEDNN:
-        product = torch.ops.mkldnn._linear_pointwise
-        xg_NG = product(x_NE, weight_GE, bias_G, "none", [], "")
-    else:
-        xg_NG = product(x_NE, weight_GE, bias_G)
+    xg_NG = _affine(x_BTE.view(-1, x_BTE.shape[2]), weight_GE, bias_G)
     return xg_NG.view(*x_BTE.shape[:2], -1)
+
+
+def _times(grads_NG: Tensor, weight_GE: Tensor) -> Tensor:
+    return _affine(grads_NG, weight_GE.t(), None)
+
+
+def _affine(x_NF: Tensor, weight_GF: Tensor, bias_G: Tensor | None) -> Tensor:
+    if _HAS_ONEDNN:
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x_NF, weight_GF, bias_G, "none", [], ""
+        )
+        return product
+    return linear(x_NF, weight_GF, bias_G)
 
 
 _HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(  # type: ignore[no-untyped-call]
