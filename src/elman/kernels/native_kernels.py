@@ -34,7 +34,7 @@ _native: Any = _load()  # loaded after torch, so that both share one OpenMP runt
 
 def native_level() -> str:
     """Return the instruction set that the kernels use here, such as "avx512"; "": not built."""
-    return "" if _native is None else str(_native.level())
+    return "" if _native is None else str(_native.levels()[0])
 
 
 def find_native(key: str, x_BTE: Tensor) -> tuple[Kernel | None, str]:

@@ -35,20 +35,36 @@ Buffer allocate(ptrdiff_t size) {
     return Buffer((float *)p);
 }
 
-const Kernels *best() {
-#ifdef ELMAN_HAVE_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("fma"))
-        return &kernels_avx512;
+bool is_offered(const Kernels &kernels) {
+#ifdef ELMAN_HAVE_X86
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (&kernels == &kernels_avx2) return has_avx2;
+    if (&kernels == &kernels_avx512)
+        return has_avx2 && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl");
 #endif
-    return &kernels_baseline;
+    return &kernels == &kernels_baseline;
 }
 
+// From the fastest to the one that every processor has.
+const Kernels *const kLevels[] = {
+#ifdef ELMAN_HAVE_X86
+    &kernels_avx512, &kernels_avx2,
+#endif
+    &kernels_baseline};
+
 const Kernels &kernels_of(const std::string &level) {
-    if (level == "auto" || level == best()->name) return *best();
-    if (level == kernels_baseline.name) return kernels_baseline;
+    for (const Kernels *kernels : kLevels)
+        if (is_offered(*kernels) && (level == "auto" || level == kernels->name)) return *kernels;
     throw std::invalid_argument("level " + level + " is unknown or not offered by this processor");
+}
+
+nb::list levels() {
+    nb::list names;
+    for (const Kernels *kernels : kLevels)
+        if (is_offered(*kernels)) names.append(kernels->name);
+    return names;
 }
 
 void require(bool holds, const char *what) {
@@ -149,5 +165,5 @@ NB_MODULE(_native, m) {
           nb::arg("gates").noconvert().none(), nb::arg("grads").noconvert(),
           nb::arg("grad_first").noconvert(), nb::arg("num_threads"), nb::arg("level") = "auto",
           nb::call_guard<nb::gil_scoped_release>());
-    m.def("level", [] { return std::string(best()->name); });
+    m.def("levels", &levels);  // the fastest first: "auto"
 }

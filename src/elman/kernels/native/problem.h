@@ -37,6 +37,7 @@ struct Kernels {
 };
 
 extern const Kernels kernels_baseline;
-#ifdef ELMAN_HAVE_AVX512
+#ifdef ELMAN_HAVE_X86
+extern const Kernels kernels_avx2;
 extern const Kernels kernels_avx512;
 #endif
