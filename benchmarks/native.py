@@ -1,6 +1,6 @@
 """Time the native recurrences beside torch's, in one process, interleaved, as ratios of medians.
 
-PYTHONPATH=src python benchmarks/native.py [--threads 2] [--repeats 15]
+PYTHONPATH=src python benchmarks/native.py [--threads 2] [--repeats 15] [--cells gru/after/keep]
 """
 
 import argparse
@@ -69,6 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--cells", nargs="+", choices=list(CELLS), default=list(CELLS))
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     print(f"torch {torch.__version__}, {args.threads} threads, native level {native_level()}")
@@ -76,7 +77,7 @@ def main() -> None:
     print("| cell | T,B,H | pass | torch ms | elman ms | GFLOP/s | ratio | of the best |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for train in (False, True):
-        for key in CELLS:
+        for key in args.cells:
             ratios, best_ratios = [], []
             for shape in SHAPES:
                 (theirs, ours), best = timed(calls_for(key, shape, train), args.repeats)
