@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from elman.errors import SettingError
 from elman.kernels.products import affine
-from elman.layers.readout import Readout
+from elman.layers.readout import Softmax, TokenReadout
 from elman.shapes import require_shape
 
 LOGITS_AT_ONCE = 1 << 22
@@ -47,7 +47,7 @@ class TrainingLoss(NamedTuple):
 
 
 def token_nats(
-    states_BTH: Tensor, readout: Readout, targets_BT: Tensor, lengths_B: Tensor | None = None
+    states_BTH: Tensor, readout: TokenReadout, targets_BT: Tensor, lengths_B: Tensor | None = None
 ) -> Tensor:
     """Return nats_BT = −log p(targets_BT), one for each token, exactly 0 at padding.
 
@@ -56,23 +56,19 @@ def token_nats(
     then every logit is kept for the backward pass: `token_loss` is the one to train with.
     """
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
-    features_NF, targets_N = _valid_rows(states_BTH, readout, targets_BT, valid_N)
-    pieces = [
-        cross_entropy(
-            linear(features_NF[rows], readout.weight, readout.bias),
-            targets_N[rows],
-            reduction="none",
-        )
-        for rows in _row_blocks(features_NF.shape[0], readout.weight.shape[0])
-    ]
-    nats_N = torch.cat(pieces)
+    states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
+    nats_N = states_NH.new_zeros(targets_N.shape[0])
+    for softmax in readout.softmaxes(states_NH, targets_N):
+        part_N = _nats_of_rows(softmax)
+        rows_N = softmax.rows_N
+        nats_N = nats_N + part_N if rows_N is None else nats_N.index_add(0, rows_N, part_N)
     if valid_N is not None:
         nats_N = nats_N.new_zeros(targets_BT.numel()).index_copy(0, valid_N, nats_N)
     return nats_N.view(targets_BT.shape)
 
 
 def token_loss(
-    states_BTH: Tensor, readout: Readout, targets_BT: Tensor, lengths_B: Tensor | None = None
+    states_BTH: Tensor, readout: TokenReadout, targets_BT: Tensor, lengths_B: Tensor | None = None
 ) -> LossSum:
     """Return the sum of −log p(targets_BT) over valid steps, in nats, and how many there are.
 
@@ -85,7 +81,7 @@ def token_loss(
 
 def training_loss(
     states_BTH: Tensor,
-    readout: Readout,
+    readout: TokenReadout,
     targets_BT: Tensor,
     lengths_B: Tensor | None = None,
     *,
@@ -104,15 +100,46 @@ def training_loss(
             "label_smoothing must be at least 0 and below 1", got=repr(label_smoothing)
         )
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
-    features_NF, targets_N = _valid_rows(states_BTH, readout, targets_BT, valid_N)
-    arrays, count = (features_NF, readout.weight, readout.bias), int(targets_N.shape[0])
+    states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
+    softmaxes, count = readout.softmaxes(states_NH, targets_N), int(targets_N.shape[0])
+    if label_smoothing and len(softmaxes) > 1:
+        raise SettingError(
+            "smoothed targets need every word of every row, which classes are there to avoid",
+            got=f"label_smoothing = {label_smoothing:g} with {len(softmaxes)} softmaxes",
+            allowed='training.label_smoothing = 0, or model.softmax = "full"',
+        )
+    sums = [_nats_of_softmax(softmax, label_smoothing) for softmax in softmaxes]
+    minimised = LossSum(_added([nats for nats, _ in sums]), count)
+    if not label_smoothing:
+        return TrainingLoss(minimised, minimised)
+    return TrainingLoss(minimised, LossSum(_added([plain for _, plain in sums]), count))
+
+
+def _nats_of_rows(softmax: Softmax) -> Tensor:
+    """Return −log softmax(W f_n + b)[target_n] of each row, block by block."""
+    features_NF, weight_VF, bias_V, targets_N, _ = softmax
+    pieces = [
+        cross_entropy(
+            linear(features_NF[rows], weight_VF, bias_V), targets_N[rows], reduction="none"
+        )
+        for rows in _row_blocks(features_NF.shape[0], weight_VF.shape[0])
+    ]
+    return torch.cat(pieces)
+
+
+def _nats_of_softmax(softmax: Softmax, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Return the summed nats of all rows, of smoothed targets and of plain ones."""
+    features_NF, weight_VF, bias_V, targets_N, _ = softmax
+    arrays = (features_NF, weight_VF, bias_V)
     if torch.is_grad_enabled() and any(array.requires_grad for array in arrays):
-        nats, plain_nats = _SummedNats.apply(*arrays, targets_N, label_smoothing)  # type: ignore[no-untyped-call]
-    else:
-        plain_nats, uniform_nats = _sweep(*arrays, targets_N, None, label_smoothing)
-        nats = _smoothed(plain_nats, uniform_nats, label_smoothing)
-    minimised = LossSum(nats, count)
-    return TrainingLoss(minimised, LossSum(plain_nats, count) if label_smoothing else minimised)
+        nats, plain_nats = _SummedNats.apply(*arrays, targets_N, smoothing)  # type: ignore[no-untyped-call]
+        return nats, plain_nats
+    plain_nats, uniform_nats = _sweep(*arrays, targets_N, None, smoothing)
+    return _smoothed(plain_nats, uniform_nats, smoothing), plain_nats
+
+
+def _added(sums: list[Tensor]) -> Tensor:
+    return sums[0] if len(sums) == 1 else torch.stack(sums).sum()
 
 
 def _smoothed(nats: Tensor, uniform_nats: Tensor, smoothing: float) -> Tensor:
@@ -220,10 +247,10 @@ def _valid_steps(states_BTH: Tensor, targets_BT: Tensor, lengths_B: Tensor | Non
 
 
 def _valid_rows(
-    states_BTH: Tensor, readout: Readout, targets_BT: Tensor, valid_N: Tensor | None
+    states_BTH: Tensor, targets_BT: Tensor, valid_N: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Return the features and targets of valid steps, one row each."""
+    """Return the states and targets of valid steps, one row each."""
     states_NH, targets_N = states_BTH.flatten(0, 1), targets_BT.flatten().long()
     if valid_N is not None:
         states_NH, targets_N = states_NH.index_select(0, valid_N), targets_N[valid_N]
-    return readout.project(states_NH), targets_N
+    return states_NH, targets_N

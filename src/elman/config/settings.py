@@ -139,6 +139,28 @@ class ModelSettings:
             "H differ."
         ),
     ] = False
+    softmax: Annotated[
+        Literal["full", "adaptive"],
+        Field(
+            description="full: one softmax over all tokens; adaptive: rare tokens are split off "
+            "into classes, for very large vocabularies."
+        ),
+    ] = "full"
+    cutoffs: Annotated[
+        tuple[int, ...],
+        Field(
+            description="adaptive: how many of the most frequent tokens stand before each class; "
+            "empty: chosen from the counts of the training text."
+        ),
+    ] = ()
+    tail_divisor: Annotated[
+        float,
+        Field(
+            ge=1.0,
+            allow_inf_nan=False,
+            description="adaptive: each class sees the state through a width smaller by this.",
+        ),
+    ] = 4.0
     dropout: Annotated[
         Share, Field(description="Dropout on the output of every recurrent layer.")
     ] = 0.0

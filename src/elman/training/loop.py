@@ -26,6 +26,7 @@ from elman.training.trainer_state import (
     STATE_FORMAT,
     TrainerState,
     copy_into_model,
+    kept_tensors,
     optimiser_tensors,
     restore_optimiser,
     state_leaves,
@@ -161,8 +162,8 @@ class Trainer:
         """Return copies of all that the next update depends on; call it outside `kept_weights`."""
         tensors: dict[str, Tensor] = {"generator.dropout": self._dropout.get_state()}
         with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                tensors[f"model.{name}"] = parameter.clone()
+            for name, tensor in kept_tensors(self.model).items():
+                tensors[f"model.{name}"] = tensor.clone()
         for name, tensor in optimiser_tensors(self.model, self._optimiser).items():
             tensors[f"optimiser.{name}"] = tensor
         for place, leaf in enumerate(state_leaves(self._carried)):
