@@ -32,9 +32,10 @@ def stack_of(key: str, options: StackOptions | None = None, num_layers: int = 2)
 def everything(stack, plan, recompute, *, lengths_B=None, noisy=False):
     """Return outputs, last state, and gradients of inputs, first state and all parameters."""
     generator = torch.Generator().manual_seed(seed)
-    x_BTE = torch.randn(6, 9, 3, dtype=torch.float64, generator=generator).requires_grad_()
+    dtype = stack.cell(0).weight_ih.dtype
+    x_BTE = torch.randn(6, 9, 3, dtype=dtype, generator=generator).requires_grad_()
     first = [
-        [torch.randn(part.shape, dtype=torch.float64, generator=generator) for part in cell_state]
+        [torch.randn(part.shape, dtype=dtype, generator=generator) for part in cell_state]
         for cell_state in stack.zero_state(6)
     ]
     leaves = [part.requires_grad_() for parts in first for part in parts]
@@ -103,6 +104,17 @@ def test_every_kernel_gives_the_same_gradients_in_blocks_of_ragged_rows(key, cho
                 stack, KernelPlan(choice), recompute, lengths_B=lengths_B, noisy=True
             )
             assert_same(got, want, bits=False)
+
+
+@pytest.mark.parametrize("key", ["elman/tanh", "gru/after/keep", "gru/before/keep", "lstm"])
+@pytest.mark.parametrize("lengths_B", [None, LENGTHS], ids=["full", "ragged"])
+def test_float32_kernels_give_the_same_gradients_in_blocks(key, lengths_B) -> None:
+    stack = stack_of(key, StackOptions(dropout=0.4)).float()
+    want, _ = everything(stack, KernelPlan(), 0, lengths_B=lengths_B, noisy=True)
+    got, _ = everything(stack, KernelPlan(), 4, lengths_B=lengths_B, noisy=True)
+    for place, (left, right) in enumerate(zip(got, want, strict=True)):
+        worst = (left - right).abs().max() / right.abs().max().clamp_min(1.0)
+        assert worst < 1e-5, f"tensor {place}, seed {seed}"  # some hundred roundings of 6e-8
 
 
 def test_noise_makes_a_difference_that_the_second_run_must_meet() -> None:
