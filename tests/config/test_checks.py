@@ -36,6 +36,19 @@ CLASHES = [
     (["training.beta1=0.8", "training.optimizer=sgd"], '= "adam" or "adamw"'),
     (["training.step_every=5"], 'with training.schedule = "step"'),
     (["training.final_rate=0.1", "training.schedule=constant"], '= "cosine" or "linear"'),
+    (["model.cutoffs=20,30"], 'model.cutoffs has an effect only with model.softmax = "adaptive"'),
+    (["model.tail_divisor=2"], 'model.tail_divisor has an effect only with model.softmax = "adap'),
+    (["model.softmax=adaptive", "model.cutoffs=20,20"], "rise strictly from 1 on; got [20, 20]"),
+    (["model.softmax=adaptive", "model.cutoffs=0,20"], "rise strictly from 1 on; got [0, 20]"),
+    (
+        ["model.softmax=adaptive", "model.tie_weights=true"],
+        "none of them the embedding; got model.tie_weights = true; set model.tie_weights = false",
+    ),
+    (
+        ["model.softmax=adaptive", "training.label_smoothing=0.1"],
+        'training.label_smoothing has an effect only with model.softmax = "full"',
+    ),
+    (["training.recompute=64"], "got recompute = 64 with window = 64; about the square root"),
     (["data.valid_fraction=0.5", "data.test_fraction=0.5"], "got 0.5 and 0.5; allowed: a sum"),
 ]
 
@@ -58,6 +71,10 @@ def test_a_clash_is_refused_in_one_line(overrides: list[str], part: str) -> None
         ["text.prompt_unknown=replace"],
         ["text.literal_unknown=<unk>", "text.level=word", "text.vocabulary_size=9"],
         ["text.start=mark"],
+        ["training.recompute=8"],
+        ["training.label_smoothing=0.1"],
+        ["model.softmax=adaptive", "model.cutoffs=20,30", "model.tail_divisor=2"],
+        ["training.recompute=100", "text.unit=line"],
         ["text.unit=line", "text.start=none"],
         ["model.kind=elman", "model.activation=relu"],
         ["model.kind=gru", "model.reset=before", "model.update=replace"],

@@ -22,12 +22,17 @@ def any_settings(draw: st.DrawFn) -> Settings:
         "text": texts,
         "texts": st.lists(texts, max_size=3).map(tuple),
         "numbers": st.lists(st.floats(-9, 9), max_size=3).map(tuple),
+        "integers": st.lists(st.integers(-9, 9), max_size=3).map(tuple),
         "switch": st.booleans(),
         "integer": st.integers(1, 2**63 - 1),
         "number": st.floats(0, 1, exclude_min=True, exclude_max=True),
     }
     tables: dict[str, dict[str, object]] = {section: {} for section in section_classes()}
-    bounded = {"threads": st.integers(0, 1024), "num_layers": st.integers(1, 256)}
+    bounded = {
+        "threads": st.integers(0, 1024),
+        "num_layers": st.integers(1, 256),
+        "tail_divisor": st.floats(1, 16),
+    }
     for facts in setting_facts():
         drawn = st.sampled_from(facts.choices) if facts.choices else strategies[facts.form]
         drawn = bounded.get(facts.name, drawn)
@@ -56,13 +61,23 @@ def test_settings_come_back_from_toml_exactly(settings: Settings) -> None:
     assert settings_to_toml(settings_from_toml(text)) == text
     as_tables = tomllib.loads(text)
     model = asdict(settings.model)  # TOML has lists where Python has tuples
-    assert as_tables["model"] == {**model, "forget_biases": list(model["forget_biases"])}
+    lists = {name: list(value) for name, value in model.items() if isinstance(value, tuple)}
+    assert as_tables["model"] == {**model, **lists}
+    assert lists.keys() == {"forget_biases", "cutoffs"}
 
 
 @pytest.mark.parametrize("raw", ["[1, -2.5]", "1, -2.5", "1,-2.5"])
 def test_a_list_of_numbers_may_be_given_with_commas_alone(raw: str) -> None:
     settings = apply_overrides(Settings(), [f"model.forget_biases={raw}"])
     assert settings.model.forget_biases == (1.0, -2.5)
+
+
+@pytest.mark.parametrize("raw", ["[20, 300]", "20,300", "20, 300"])
+def test_integers_are_a_list_or_parted_by_commas(raw: str) -> None:
+    settings = apply_overrides(Settings(), [f"model.cutoffs={raw}"])
+    assert settings.model.cutoffs == (20, 300)
+    message = message_of_override("model.cutoffs=2.5")
+    assert "model.cutoffs must be a list of integers; got" in message
 
 
 def test_a_list_of_numbers_holds_numbers() -> None:

@@ -176,9 +176,27 @@ ROWS: Mapping[str, RowFunction] = MappingProxyType(
 """Equations (a name up to its comma) → reference. A cell without an entry here fails the suite."""
 
 
-def nats_of(features_NF: Array, weight_VF: Array, bias_V: Array, targets_N: Array) -> Array:
-    """−log softmax(W f + b)[target] of each row, in float64."""
-    logits = features_NF @ weight_VF.T + bias_V
+def _log_softmax(logits: Array) -> Array:
     top = logits.max(axis=1, keepdims=True)
-    log_sum = np.log(np.exp(logits - top).sum(axis=1)) + top[:, 0]
-    return log_sum - logits[np.arange(len(targets_N)), targets_N]
+    return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+
+
+def plain_log_probs(states_NH: Array, weights: Mapping[str, Array]) -> Array:
+    """log softmax(W (P h) + b) of each row, [N, V]; P is the identity where there is none."""
+    features_NF = states_NH
+    if "projection" in weights:
+        features_NF = states_NH @ weights["projection"].T
+    return _log_softmax(features_NF @ weights["weight"].T + weights["bias"])
+
+
+def class_split_log_probs(states_NH: Array, weights: Mapping[str, Array]) -> Array:
+    """log p of each id, [N, V]: word by word, as E. Grave et al. write it."""
+    head_NC = _log_softmax(states_NH @ weights["weight"].T + weights["bias"])
+    tails = sum(name.endswith("projection") for name in weights)
+    columns = list(head_NC[:, : head_NC.shape[1] - tails].T)
+    first = len(columns)
+    for tail in range(tails):
+        features = states_NH @ weights[f"tails.{tail}.projection"].T
+        logits = features @ weights[f"tails.{tail}.weight"].T + weights[f"tails.{tail}.bias"]
+        columns += [word + head_NC[:, first + tail] for word in _log_softmax(logits).T]
+    return np.array([columns[place] for place in weights["place_of_id_V"]]).T

@@ -1,8 +1,8 @@
-"""Every promise of a loss, for every way to get one: few or many blocks, fused or not."""
+"""Every promise of a loss, for every readout and every way to get one: in few blocks or many."""
 
 import pytest
 import torch
-from loss_promises import LENGTHS, LOSS_PROMISES, example
+from loss_promises import LENGTHS, LOSS_PROMISES, READOUTS, example
 from subjects import EXACT_32, EXACT_64, assert_close
 
 from elman import losses
@@ -20,25 +20,29 @@ LOSSES = {"token_loss": token_loss, "token_nats": _from_token_nats}
 
 
 @pytest.mark.parametrize("promise", LOSS_PROMISES)
+@pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("most", [1, 40, losses.LOGITS_AT_ONCE])
 @pytest.mark.parametrize("kernels", ["", "reference"])
-def test_loss_keeps_its_promise(loss, promise, most, kernels, monkeypatch) -> None:
+def test_loss_keeps_its_promise(loss, readout, promise, most, kernels, monkeypatch) -> None:
     monkeypatch.setattr(losses, "LOGITS_AT_ONCE", most)
     monkeypatch.setenv("ELMAN_KERNELS", kernels)
-    LOSS_PROMISES[promise](LOSSES[loss])
+    LOSS_PROMISES[promise](LOSSES[loss], READOUTS[readout])
 
 
+@pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float64, EXACT_64), (torch.float32, EXACT_32)]
 )
-def test_size_of_blocks_changes_no_value_and_no_gradient(dtype, tolerance, monkeypatch) -> None:
-    states_BTH, readout, targets_BT = example(dtype)
-    inputs = [states_BTH.requires_grad_(), readout.weight, readout.bias]
+def test_size_of_blocks_changes_no_value_and_no_gradient(
+    readout, dtype, tolerance, monkeypatch
+) -> None:
+    states_BTH, made, targets_BT = example(dtype, subject=READOUTS[readout])
+    inputs = [states_BTH.requires_grad_(), *made.parameters()]
 
     def both(most):
         monkeypatch.setattr(losses, "LOGITS_AT_ONCE", most)
-        loss = token_loss(states_BTH, readout, targets_BT, LENGTHS)
+        loss = token_loss(states_BTH, made, targets_BT, LENGTHS)
         return [loss.nats, *torch.autograd.grad(loss.mean(), inputs)]
 
     want = both(1 << 22)
@@ -47,7 +51,8 @@ def test_size_of_blocks_changes_no_value_and_no_gradient(dtype, tolerance, monke
             assert_close(got, expected, tolerance, f"with {most} logits at once")
 
 
-def test_more_logits_than_allowed_never_exist(monkeypatch) -> None:
+@pytest.mark.parametrize("readout", READOUTS)
+def test_more_logits_than_allowed_never_exist(readout, monkeypatch) -> None:
     seen = []
     real = losses.affine
 
@@ -58,10 +63,13 @@ def test_more_logits_than_allowed_never_exist(monkeypatch) -> None:
 
     monkeypatch.setattr(losses, "LOGITS_AT_ONCE", 40)
     monkeypatch.setattr(losses, "affine", watched)
-    states_BTH, readout, targets_BT = example()
-    token_loss(states_BTH.requires_grad_(), readout, targets_BT, None).nats.backward()
-    assert max(seen) <= 40
-    assert sum(seen) == 28 * 11
+    states_BTH, made, targets_BT = example(subject=READOUTS[readout])
+    token_loss(states_BTH.requires_grad_(), made, targets_BT, None).nats.backward()
+    assert 0 < max(seen) <= 40
+    softmaxes = made.softmaxes(states_BTH.flatten(0, 1), targets_BT.flatten())
+    logits = [len(part.targets_N) * part.weight_VF.shape[0] for part in softmaxes]
+    assert sum(seen) == sum(logits)
+    assert sum(logits) == 28 * 11 or len(softmaxes) > 1
 
 
 def test_nats_of_every_token_are_zero_at_padding_and_differentiable() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import stack_promises
 import torch
-from loss_promises import LOSS_PROMISES
+from loss_promises import LOSS_PROMISES, READOUTS, ReadoutSubject
 from promises import PROMISES
 from stack_promises import STACK_PROMISES, StackSubject
 from subjects import Subject
@@ -21,6 +21,7 @@ from elman.cells.registry import CELLS
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import fused_gru
+from elman.layers.class_split import ClassSplitReadout
 from elman.layers.recurrence import recur
 from elman.layers.stack import RecurrentStack
 from elman.losses import LossSum, token_loss
@@ -293,6 +294,46 @@ def test_mutant_of_a_loss_is_caught(mutant: str) -> None:
 def test_what_catches_a_mutant_lets_the_original_pass(mutant: str) -> None:
     subject, promise = CELL_MUTANTS[mutant]
     PROMISES[promise](Subject(subject.key, subject.path, CELLS[subject.key]))
+
+
+class TailsForgotten(ClassSplitReadout):
+    """The class is learnt, the word within it is not."""
+
+    def softmaxes(self, states_NH, targets_N):
+        return super().softmaxes(states_NH, targets_N)[:1]
+
+
+class NeighbouringClasses(ClassSplitReadout):
+    """Words of one class are charged with the entry of another one."""
+
+    def softmaxes(self, states_NH, targets_N):
+        head, *tails = super().softmaxes(states_NH, targets_N)
+        first, count = self.cutoffs[0], len(self.cutoffs)
+        shifted_N = first + (head.targets_N - first + 1) % count
+        targets_N = torch.where(head.targets_N < first, head.targets_N, shifted_N)
+        return [head._replace(targets_N=targets_N), *tails]
+
+
+class IdsTakenForPlaces(ClassSplitReadout):
+    """The loss forgets the order of the ids."""
+
+    def softmaxes(self, states_NH, targets_N):
+        return super().softmaxes(states_NH, self.place_of_id_V.argsort()[targets_N])
+
+
+@pytest.mark.parametrize("mutant", [TailsForgotten, NeighbouringClasses, IdsTakenForPlaces])
+@pytest.mark.parametrize(
+    "promise", ["is_the_sum_of_nats_and_their_count", "probabilities_of_all_tokens_sum_to_one"]
+)
+def test_mutant_of_a_readout_is_caught(mutant, promise: str) -> None:
+    def make(hidden_size: int, vocabulary_size: int) -> ClassSplitReadout:
+        readout = mutant(hidden_size, vocabulary_size, cutoffs=(3, 6), divisor=2.0)
+        readout.order_by(torch.arange(vocabulary_size) * 7 % vocabulary_size)
+        return readout
+
+    subject = ReadoutSubject(make, READOUTS["split in four"].log_probs)
+    with pytest.raises(AssertionError):
+        LOSS_PROMISES[promise](token_loss, subject)
 
 
 class TurnedStack(RecurrentStack):

@@ -5,6 +5,7 @@ default: silence would let a person believe that it acts.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from elman.config.fields import check_value, setting_facts, shown
 from elman.config.settings import ModelSettings, Settings, TextSettings
@@ -26,6 +27,9 @@ _ACTS_ONLY_WITH = (
     ("model.embedding_size", "model.input", ("embedding",)),
     ("model.embedding_std", "model.input", ("embedding",)),
     ("model.token_dropout", "model.input", ("embedding",)),
+    ("model.cutoffs", "model.softmax", ("adaptive",)),
+    ("model.tail_divisor", "model.softmax", ("adaptive",)),
+    ("training.label_smoothing", "model.softmax", ("full",)),
     ("text.start", "text.unit", ("stream",)),
     ("text.literal_unknown", "text.level", ("word",)),
     ("text.min_count", "text.level", ("char", "word")),
@@ -62,6 +66,12 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
             "training.epochs and training.updates both say when to stop",
             got=f"epochs = {training.epochs} and updates = {training.updates}",
             allowed="one of them, the other 0",
+        )
+    if settings.text.unit == "stream" and training.recompute >= training.window:
+        yield SettingError(
+            "training.recompute must be below training.window, or no block is left out",
+            got=f"recompute = {training.recompute} with window = {training.window}",
+            hint="about the square root of the window needs least memory; 0 is off",
         )
 
 
@@ -118,6 +128,18 @@ def _model_clashes(model: ModelSettings) -> Iterator[SettingError]:
             "model.tie_weights needs an embedding to share",
             got='model.input = "one-hot"',
             hint='set model.input = "embedding"',
+        )
+    if model.tie_weights and model.softmax == "adaptive":
+        yield SettingError(
+            'model.softmax = "adaptive" has matrices of several widths, none of them the embedding',
+            got="model.tie_weights = true",
+            hint='set model.tie_weights = false, or model.softmax = "full"',
+        )
+    if any(left >= right for left, right in pairwise((0, *model.cutoffs))):
+        yield SettingError(
+            "model.cutoffs must rise strictly from 1 on",
+            got=shown(model.cutoffs),
+            hint="for example [2000, 10000]; empty, they are chosen",
         )
     if model.forget_biases and len(model.forget_biases) != model.num_layers:
         yield SettingError(

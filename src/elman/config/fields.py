@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from elman.config.settings import Settings
 from elman.errors import SettingError
 
-Form = Literal["integer", "number", "switch", "choice", "text", "texts", "numbers"]
+Form = Literal["integer", "number", "switch", "choice", "text", "texts", "numbers", "integers"]
 _FORM_OF_TYPE = ((bool, "switch"), (int, "integer"), (float, "number"), (str, "text"))
 _WORDS = (
     ("integer", "an integer"),
@@ -21,6 +21,7 @@ _WORDS = (
     ("text", "a text"),
     ("texts", "a list of texts"),
     ("numbers", "a list of numbers"),
+    ("integers", "a list of integers"),
 )
 _BOUNDS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 _TOML_INTEGERS = 2**63  # a TOML integer is a signed one of 64 bits
@@ -66,7 +67,7 @@ def check_value(facts: SettingFacts, value: object) -> object:
     Nothing else is converted: 3.0 is no integer, 1 is no switch, "3" is no number. Raises
     `SettingError` naming the setting, what it must be and the value got.
     """
-    if facts.form in ("texts", "numbers") and isinstance(value, list):
+    if facts.form in ("texts", "numbers", "integers") and isinstance(value, list):
         value = tuple(value)
     try:
         checked = TypeAdapter(facts.annotation).validate_python(value, strict=True)
@@ -132,7 +133,8 @@ def _form_of(base: Any) -> Form:
     if _is_choice(base):
         return "choice"
     if get_origin(base) is tuple:
-        return "numbers" if get_args(base)[0] is float else "texts"
+        lists: dict[Any, Form] = {float: "numbers", int: "integers", str: "texts"}
+        return lists[get_args(base)[0]]
     for kind, form in _FORM_OF_TYPE:
         if base is kind:
             return form  # type: ignore[return-value]  # every second entry of the table is a Form

@@ -139,6 +139,28 @@ class ModelSettings:
             "H differ."
         ),
     ] = False
+    softmax: Annotated[
+        Literal["full", "adaptive"],
+        Field(
+            description="full: one softmax over all tokens; adaptive: rare tokens are split off "
+            "into classes, for very large vocabularies."
+        ),
+    ] = "full"
+    cutoffs: Annotated[
+        tuple[int, ...],
+        Field(
+            description="adaptive: how many of the most frequent tokens stand before each class; "
+            "empty: chosen from the counts of the training text."
+        ),
+    ] = ()
+    tail_divisor: Annotated[
+        float,
+        Field(
+            ge=1.0,
+            allow_inf_nan=False,
+            description="adaptive: each class sees the state through a width smaller by this.",
+        ),
+    ] = 4.0
     dropout: Annotated[
         Share, Field(description="Dropout on the output of every recurrent layer.")
     ] = 0.0
@@ -293,6 +315,13 @@ class TrainingSettings:
         float,
         Field(ge=0.0, allow_inf_nan=False, description="Largest gradient norm; 0: no clipping."),
     ] = 1.0
+    label_smoothing: Annotated[
+        Share,
+        Field(
+            description="Share of each target that is spread over the whole vocabulary while "
+            "learning; every loss that is told is the plain one."
+        ),
+    ] = 0.0
     average_decay: Annotated[
         Share,
         Field(
@@ -318,6 +347,13 @@ class TrainingSettings:
             "stay float32. auto: bfloat16 where the processor has it and layers are wide."
         ),
     ] = "auto"
+    recompute: Annotated[
+        OrNone,
+        Field(
+            description="For long windows: blocks of this many steps are run again in the backward "
+            "pass, and what lies within is not kept; less memory, more time. 0: off."
+        ),
+    ] = 0
     kernels: Annotated[
         Literal["auto", "torch", "reference"],
         Field(description="Which implementation runs the recurrence."),

@@ -115,7 +115,7 @@ def _read_value(facts: SettingFacts, raw: str) -> object:
     value = _read_toml(raw)
     if facts.form == "texts":
         return _read_texts(raw, value)
-    if facts.form == "numbers":
+    if facts.form in ("numbers", "integers"):
         return value if isinstance(value, list) else _read_toml(f"[{raw}]") or raw
     if facts.form in ("text", "choice"):
         return value if isinstance(value, str) else raw

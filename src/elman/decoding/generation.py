@@ -233,21 +233,25 @@ class Generation:
             )
 
 
-def last_logits(output: ModelOutput, plan: KernelPlan) -> Tensor | npt.NDArray[np.float32]:
+def last_logits(output: ModelOutput, plan: KernelPlan) -> Tensor:
     """Return the logits [V] of the last step of the first row.
 
     One vector times a float32 matrix on a CPU is NumPy's, two to three times as fast there as
     torch's for a large vocabulary; everything else, and a plan that asks for the reference, is
-    `Readout.logits`. Both agree within float32 rounding.
+    `TokenReadout.logits` by torch's product. Both agree within float32 rounding.
     """
     readout, states_H = output.readout, output.states_BTH[0, -1]
     weight = readout.weight
     if plan.choice == "reference" or weight.device.type != "cpu" or weight.dtype != torch.float32:
         return readout.logits(states_H)
-    features_F: npt.NDArray[np.float32] = readout.project(states_H).numpy()
-    logits_V: npt.NDArray[np.float32] = weight.numpy(force=True) @ features_F
-    logits_V += readout.bias.numpy(force=True)
-    return logits_V
+    return readout.logits(states_H, _vector_product)
+
+
+def _vector_product(x_F: Tensor, weight_VF: Tensor, bias_V: Tensor | None) -> Tensor:
+    product_V: npt.NDArray[np.float32] = weight_VF.numpy(force=True) @ x_F.numpy(force=True)
+    if bias_V is not None:
+        product_V += bias_V.numpy(force=True)
+    return torch.from_numpy(product_V)
 
 
 def reseed(state: GenerationState, seed: int) -> GenerationState:

@@ -1,24 +1,78 @@
-"""From states to one logit for each token of the vocabulary."""
+"""From states to a distribution over the vocabulary: what a readout is, and the plain one."""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+"""(x [..., F], weight [V, F], bias [V] or None) → x Wᵀ + b, as `torch.nn.functional.linear`."""
 
-class Readout(nn.Module):
+
+class Softmax(NamedTuple):
+    """One softmax in the loss of some rows: −log softmax(W f_n + b)[target_n] of each.
+
+    features_NF, targets_N: the rows that take part and what each must choose; rows_N: their numbers
+    among all rows, None where all take part, in order.
+    """
+
+    features_NF: Tensor
+    weight_VF: Tensor
+    bias_V: Tensor
+    targets_N: Tensor
+    rows_N: Tensor | None
+
+
+class TokenReadout(nn.Module, ABC):
+    """What makes a distribution over the next token of a state, by one softmax or several.
+
+    `weight` and `bias` are those of the softmax that every token needs; they say which type and
+    device the readout has.
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter
+
+    @abstractmethod
+    def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
+        """Return softmaxes whose nats, added up for each row, are −log p(target) of that row.
+
+        states_NH [N, H], targets_N [N] ids. This is all that a loss needs to do without the logits.
+        """
+
+    @abstractmethod
+    def logits(self, states_BTH: Tensor, product: Product = linear) -> Tensor:
+        """Return logits_BTV for states of any leading axes, by the `product` given."""
+
+    @abstractmethod
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw every parameter of its own, so that a new model is near the uniform distribution."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return in a few words how tokens are chosen, as the manifest records it."""
+
+    def forward(self, states_BTH: Tensor) -> Tensor:
+        """Return logits_BTV."""
+        return self.logits(states_BTH)
+
+
+class Readout(TokenReadout):
     """logits_t = W (P states_t) + b, with W [V, F], b [V]; the projection P [F, H] only when F ≠ H.
 
     Untied, F = H and there is no P. Tied, W is the very tensor of the embedding, F = E, and P is
-    there when E and H differ; P has no bias. `weight`, `bias` and `project` are what a fused loss
-    needs to do without the logits.
+    there when E and H differ; P has no bias.
     """
 
     def __init__(
         self, hidden_size: int, vocabulary_size: int, *, tied: nn.Parameter | None = None
     ) -> None:
         super().__init__()
+        self._is_tied = tied is not None
         if tied is None:
             tied = nn.Parameter(torch.zeros(vocabulary_size, hidden_size))
         self.weight = tied
@@ -31,16 +85,16 @@ class Readout(nn.Module):
         """Return the features [..., F] that meet `weight`: the states themselves without P."""
         return states_BTH if self.projection is None else linear(states_BTH, self.projection)
 
-    def logits(self, states_BTH: Tensor) -> Tensor:
+    def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
+        """Return the one softmax over the whole vocabulary, in which every row takes part."""
+        return (Softmax(self.project(states_NH), self.weight, self.bias, targets_N, None),)
+
+    def logits(self, states_BTH: Tensor, product: Product = linear) -> Tensor:
         """Return logits_BTV for states of any leading axes."""
-        return linear(self.project(states_BTH), self.weight, self.bias)
+        return product(self.project(states_BTH), self.weight, self.bias)
 
-    def forward(self, states_BTH: Tensor) -> Tensor:
-        """Return logits_BTV."""
-        return self.logits(states_BTH)
-
-    def initialise(self, generator: torch.Generator, *, tied: bool) -> None:
-        """Draw W uniformly from ±1/√H, or, `tied`, P alone from ±1/√(F · H); b becomes 0.
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw W uniformly from ±1/√H, or, tied, P alone from ±1/√(F · H); b becomes 0.
 
         An embedding has entries of order 1, so that P needs the factor 1/√F for logits of the size
         of the states, which puts a new model near the uniform distribution.
@@ -49,7 +103,11 @@ class Readout(nn.Module):
             if self.projection is not None:
                 bound = 1.0 / math.sqrt(self.projection.numel())
                 self.projection.uniform_(-bound, bound, generator=generator)
-            if not tied:
+            if not self._is_tied:
                 bound = 1.0 / math.sqrt(self.weight.shape[1])
                 self.weight.uniform_(-bound, bound, generator=generator)
             self.bias.zero_()
+
+    def describe(self) -> str:
+        """Return that it is one softmax."""
+        return "one softmax over all tokens"

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from elman.cells.registry import build_cell
 from elman.config.settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.class_split import ClassSplitReadout
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, one_hot_inputs
 from elman.layers.noise import NoiseRates
-from elman.layers.readout import Readout
+from elman.layers.readout import Readout, TokenReadout
 from elman.layers.stack import RecurrentStack, StackOptions, StackState
 
 EMBEDDING_STD = 1.0
@@ -28,7 +29,7 @@ class ModelOutput(NamedTuple):
     """What a model hands on: states, the readout that makes logits of them, the state after."""
 
     states_BTH: Tensor
-    readout: Readout
+    readout: TokenReadout
     state: StackState
 
 
@@ -41,7 +42,8 @@ class RecurrentLanguageModel(nn.Module):
     regularised as well; `embedding_dropout` on what the embedding hands on. Both act if and only if
     a generator is passed. y_t are the logits of token t + 1. With `tie_weights` the readout's
     matrix is the embedding's very tensor, with a projection from H to E when the sizes differ. All
-    parameters are drawn from `generator`.
+    parameters are drawn from `generator`. With `softmax` "adaptive" the readout is split into
+    classes by `cutoffs`, which must be given (`elman.layers.class_split`).
     """
 
     def __init__(
@@ -61,12 +63,20 @@ class RecurrentLanguageModel(nn.Module):
             ],
             options=_stack_options(settings),
         )
-        tied = None
-        if settings.tie_weights:
-            assert self.embedding is not None  # settings are checked before
-            tied = self.embedding.weight
-        self.readout = Readout(written, vocabulary_size, tied=tied)
+        self.readout = self._new_readout(written)
         self.initialise(generator)
+
+    def _new_readout(self, written: int) -> TokenReadout:
+        """Return the readout of states of width `written`; `cutoffs` must be chosen by now."""
+        s = self.settings
+        if s.softmax == "adaptive":
+            return ClassSplitReadout(
+                written, self.vocabulary_size, cutoffs=s.cutoffs, divisor=s.tail_divisor
+            )
+        if not s.tie_weights:
+            return Readout(written, self.vocabulary_size)
+        assert self.embedding is not None  # settings are checked before
+        return Readout(written, self.vocabulary_size, tied=self.embedding.weight)
 
     def forward(
         self,
@@ -76,16 +86,20 @@ class RecurrentLanguageModel(nn.Module):
         *,
         plan: KernelPlan,
         generator: torch.Generator | None = None,
+        recompute: int = 0,
     ) -> ModelOutput:
         """Read ids_BT after `state` (None: zeros); steps t ≥ lengths_B are padding, change nothing.
 
         `states_BTH` are the readout's inputs, dropped already when a generator is passed.
+        `recompute` is that of the stack.
         """
         p, kind = self.settings.dropout, self.settings.dropout_kind
         x_BTE = drop(
             self._inputs(ids_BT, generator), self.settings.embedding_dropout, generator, kind=kind
         )
-        states_BTH, state = self.stack(x_BTE, state, lengths_B, plan=plan, generator=generator)
+        states_BTH, state = self.stack(
+            x_BTE, state, lengths_B, plan=plan, generator=generator, recompute=recompute
+        )
         return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
 
     def _inputs(self, ids_BT: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -107,14 +121,14 @@ class RecurrentLanguageModel(nn.Module):
         whole number over √E that starts every cell within 0.2 nats of the uniform distribution.
         `embedding_std` in the settings, where it is not 0, takes the place of both.
         """
-        tied, std = self.settings.tie_weights, EMBEDDING_STD
-        if tied and self.readout.projection is None:
+        std = EMBEDDING_STD
+        if self.settings.tie_weights and self.settings.embedding_size == self.stack.output_size:
             std = TIED_STD_SCALE / math.sqrt(self.settings.embedding_size)
         std = self.settings.embedding_std or std
         if self.embedding is not None:
             self.embedding.initialise(generator, std=std)
         self.stack.initialise(generator, self.settings.initialisation)
-        self.readout.initialise(generator, tied=tied)
+        self.readout.initialise(generator)
 
     def parameter_count(self) -> int:
         """Return how many numbers are learnt; a tied matrix counts once."""
@@ -141,6 +155,7 @@ class RecurrentLanguageModel(nn.Module):
             "parameters": str(self.parameter_count()),
             "dropout": f"{s.dropout_kind}: {dropped}" if dropped else "none",
             "tied weights": tying,
+            "output": self.readout.describe(),
         }
 
 

@@ -31,6 +31,8 @@ TorchName = Literal["RNN_TANH", "RNN_RELU", "GRU", "LSTM"]
 SUFFIXES: Mapping[Target, str] = MappingProxyType(
     {"torch": "", "keras": ".keras", "onnx": ".onnx", "py": ".py"}
 )
+PLACES = "readout.place_of_id_V"
+"""Of a readout split into classes: the one tensor of it that has a row for each id."""
 _TRAINING_ONLY = (
     *("dropout", "embedding_dropout", "token_dropout", "recurrent_dropout", "weight_dropout"),
 )
@@ -131,7 +133,8 @@ def _left_out(trained: TrainedModel, target: Target) -> Iterator[str]:
         yield "the input gate has rows of its own: those of the forget gate, negated"
     if s.kind == "mgu" and target != "torch":
         yield "the one gate stands twice, as both gates of a GRU"
-    if s.tie_weights and trained.model.readout.projection is not None and target == "torch":
+    written = trained.model.stack.output_size
+    if s.tie_weights and s.embedding_size != written and target == "torch":
         yield "the output is no longer tied: projection and embedding became one matrix"
 
 
@@ -248,7 +251,7 @@ def _vocabulary(
     request: ImportRequest, imported: _Imported, notices: list[str]
 ) -> tuple[Tokenizer, Sequence[int] | None]:
     """Return the tokenizer, and the row of the foreign weights that each of its ids has."""
-    size = len(imported.weights["readout.bias"])
+    size = len(imported.weights.get(PLACES, imported.weights["readout.bias"]))
     rows: Sequence[int] | None = None
     if request.vocabulary is not None and request.vocabulary.name.endswith("tokenizer.json"):
         tokenizer = tokenizer_from_json(read_utf8(request.vocabulary))
@@ -276,7 +279,8 @@ def _reordered(imported: _Imported, rows: Sequence[int]) -> dict[str, Tensor]:
     """Return the weights with the rows of tokens in our order."""
     order_V = torch.tensor(rows)
     weights = dict(imported.weights)
-    for name in ("embedding.weight", "readout.weight", "readout.bias"):
+    by_id = (PLACES,) if PLACES in weights else ("readout.weight", "readout.bias")
+    for name in ("embedding.weight", *by_id):
         if name in weights:
             weights[name] = weights[name].index_select(0, order_V)
     if imported.settings.input == "one-hot":

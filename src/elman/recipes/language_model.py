@@ -16,6 +16,7 @@ from elman.config.toml_file import apply_overrides, settings_from_toml
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.class_splitting import order_readout, with_cutoffs
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
 from elman.recipes.preparing import PreparedText, prepare_text, reopen_prepared
@@ -230,6 +231,7 @@ def _lasting_names(data: DataSettings) -> DataSettings:
 def _begin(
     request: TrainRequest, folder: RunFolder, settings: Settings, prepared: PreparedText
 ) -> LanguageModelRun:
+    settings = with_cutoffs(settings, prepared)
     precision = precision_of(settings)
     if settings.training.threads:
         torch.set_num_threads(settings.training.threads)
@@ -277,6 +279,7 @@ def _trainer(
             f"{len(prepared.tokenizer.vocabulary):,} symbols",
             hint="choose smaller sizes",
         ) from None
+    order_readout(model, prepared)
     return Trainer(model, source, settings.training, plan, total_updates=updates), notices
 
 

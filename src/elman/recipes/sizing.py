@@ -30,7 +30,7 @@ def suggested_settings(early: Settings, num_tokens: int, *, with_budget: bool) -
     if early.text.unit == "line":
         suggestions += _for_lines(early, num_tokens)
     elif words:
-        suggestions += _for_words(num_tokens)
+        suggestions += _for_words(early, num_tokens)
     else:
         suggestions += _for_characters(num_tokens)
     if not (with_budget or early.training.epochs or early.training.updates):
@@ -71,13 +71,14 @@ def _for_characters(num_tokens: int) -> list[str]:
     return [f"model.hidden_size={size}", "model.dropout=0.2", f"training.batch_size={lanes}"]
 
 
-def _for_words(num_tokens: int) -> list[str]:
+def _for_words(early: Settings, num_tokens: int) -> list[str]:
     size = 256 if num_tokens >= 200_000 else 128
     lanes = max(1, min(32, num_tokens // 1_000))
     return [
         f"model.embedding_size={size}",
         f"model.hidden_size={size}",
-        "model.tie_weights=true",
+        # An output that is split into classes has no matrix as wide as the embedding.
+        f"model.tie_weights={str(early.model.softmax == 'full').lower()}",
         "model.dropout=0.3",
         "training.window=35",
         f"training.batch_size={lanes}",

@@ -19,9 +19,10 @@ STATE_FORMAT = 1
 class TrainerState:
     """A moment of a run between two updates.
 
-    tensors: `model.*` weights, `optimiser.*` moments, `average.*`, `carried.*` recurrent state,
-    `generator.dropout`; all of them copies. facts: counters, position in the data, smoothed loss,
-    validations; numbers, texts, lists and nulls only, and every float survives JSON exactly.
+    tensors: `model.*` weights and buffers, `optimiser.*` moments, `average.*`, `carried.*`
+    recurrent state, `generator.dropout`; all of them copies. facts: counters, position in the data,
+    smoothed loss, validations; numbers, texts, lists and nulls only, and every float survives JSON
+    exactly.
     """
 
     tensors: dict[str, Tensor]
@@ -69,9 +70,14 @@ def number_to_json(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
+def kept_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors that a model is restored from: parameters, tied ones once, and buffers."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
 def copy_into_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Copy saved weights into `model`; `RunError` unless names and sizes are the same."""
-    own = dict(model.named_parameters())
+    own = kept_tensors(model)
     if own.keys() != tensors.keys():
         odd = sorted(own.keys() ^ tensors.keys())
         raise RunError(f"the saved weights do not fit the model: {odd[0]} is on one side only")

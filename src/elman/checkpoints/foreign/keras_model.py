@@ -23,6 +23,7 @@ from elman.checkpoints.foreign.keras_layers import (
     keras_module,
     layer_from_cell,
 )
+from elman.checkpoints.foreign.plain_readout import full_readout
 from elman.checkpoints.foreign.proof import Proof, prove
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
@@ -95,8 +96,9 @@ def language_model_to_keras(model: RecurrentLanguageModel, *, initial: Initial =
 
     Raises `ConversionError` as `stack_to_keras` does.
     """
+    readout = full_readout(model, "Keras")
     keras = keras_module()
-    s, dtype = model.settings, keras_dtype(model.readout.weight)
+    s, dtype = model.settings, keras_dtype(readout.weight)
     ids = keras.Input((None,), dtype="int32", name="ids")
     if model.embedding is None:
         x = keras.ops.one_hot(ids, model.vocabulary_size, dtype=dtype)
@@ -110,9 +112,9 @@ def language_model_to_keras(model: RecurrentLanguageModel, *, initial: Initial =
     given = _state_inputs(model.stack, dtype) if initial == "given" else []
     y, finals = _recurrent_layers(model.stack, x, given)
     y = _dropped(y, s.dropout, s.dropout_kind, dtype)
-    if model.readout.projection is not None:
-        y = _dense("projection", model.readout.projection, None)(y)
-    logits = _dense("readout", model.readout.weight, model.readout.bias)(y)
+    if readout.projection is not None:
+        y = _dense("projection", readout.projection, None)(y)
+    logits = _dense("readout", readout.weight, readout.bias)(y)
     if initial == "given":
         return keras.Model([ids, *given], [logits, *finals])
     return keras.Model(ids, logits)

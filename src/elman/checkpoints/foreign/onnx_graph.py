@@ -25,7 +25,9 @@ from elman.checkpoints.foreign.onnx_nodes import (
     NodeDirection,
     node_of_cells,
 )
+from elman.checkpoints.foreign.plain_readout import full_readout
 from elman.errors import ConversionError, MissingPackageError
+from elman.layers.class_split import ClassSplitReadout
 from elman.layers.stack import RecurrentStack
 from elman.models.recurrent import RecurrentLanguageModel
 
@@ -67,7 +69,8 @@ def graph_of_stack(stack: RecurrentStack) -> Any:
 def graph_of_language_model(model: RecurrentLanguageModel) -> Any:
     """Return the `GraphProto` ids, sequence_lens, states before → logits, states after.
 
-    A tied matrix is stored once, as `embedding.weight`. An id of V or more is an error in
+    A tied matrix is stored once, as `embedding.weight`. A readout split into classes gives log p as
+    its logits. An id of V or more is an error in
     onnxruntime where there is an embedding; negative ids count from the end there and must not be
     given. Raises as `graph_of_stack`.
     """
@@ -84,17 +87,10 @@ def graph_of_language_model(model: RecurrentLanguageModel) -> Any:
         graph.node("Gather", ["embedding.weight", "ids_TB"], "x_TBE", {"axis": 0})
     written = _write_stack(graph, model.stack, "x_TBE")
     graph.node("Transpose", [written], "states_BTH", {"perm": [1, 0, 2]})
-    features, readout = "states_BTH", model.readout
-    if readout.projection is not None:
-        graph.weight("readout.projection", readout.projection)
-        features = graph.product(features, "readout.projection", "features_BTF")
-    matrix = "embedding.weight"
-    if model.embedding is None or readout.weight is not model.embedding.weight:
-        matrix = "readout.weight"
-        graph.weight(matrix, readout.weight)
-    graph.weight("readout.bias", readout.bias)
-    scores = graph.product(features, matrix, "scores_BTV")
-    graph.node("Add", [scores, "readout.bias"], "logits")
+    if isinstance(model.readout, ClassSplitReadout):
+        _write_class_split(graph, model.readout)
+    else:
+        _write_plain_readout(graph, model)
     graph.output("logits", ["batch", "time", model.vocabulary_size])
     return graph.proto("elman_language_model")
 
@@ -185,6 +181,49 @@ class _Graph:
     def _value(self, name: str, kind: str, axes: Sequence[str | int]) -> Any:
         types = self._onnx.TensorProto
         return self._onnx.helper.make_tensor_value_info(name, getattr(types, kind), list(axes))
+
+
+def _write_plain_readout(graph: _Graph, model: RecurrentLanguageModel) -> None:
+    """Write logits = W (P states_BTH) + b."""
+    features, readout = "states_BTH", full_readout(model, "this graph")
+    if readout.projection is not None:
+        graph.weight("readout.projection", readout.projection)
+        features = graph.product(features, "readout.projection", "features_BTF")
+    matrix = "embedding.weight"
+    if model.embedding is None or readout.weight is not model.embedding.weight:
+        matrix = "readout.weight"
+        graph.weight(matrix, readout.weight)
+    graph.weight("readout.bias", readout.bias)
+    scores = graph.product(features, matrix, "scores_BTV")
+    graph.node("Add", [scores, "readout.bias"], "logits")
+
+
+def _write_class_split(graph: _Graph, readout: ClassSplitReadout) -> None:
+    """Write logits = log p: head and tails by place, then each id's own."""
+    for name, parameter in readout.named_parameters():
+        graph.weight(f"readout.{name}", parameter)
+    graph.constant("readout.place_of_id_V", readout.place_of_id_V.cpu().numpy())
+    head = _write_log_softmax(graph, "states_BTH", "readout", "head")
+    sizes = [readout.cutoffs[0], *(1 for _ in readout.cutoffs)]
+    graph.constant("head_sizes", np.array(sizes, np.int64))
+    pieces = ["head_words", *(f"class_{number}" for number in range(len(readout.cutoffs)))]
+    graph.node("Split", [head, "head_sizes"], pieces, {"axis": 2})
+    for number in range(len(readout.cutoffs)):
+        tail = f"readout.tails.{number}"
+        features = graph.product("states_BTH", f"{tail}.projection", f"features_{number}")
+        within = _write_log_softmax(graph, features, tail, f"tail_{number}")
+        graph.node("Add", [within, pieces[number + 1]], f"words_{number}")
+        pieces[number + 1] = f"words_{number}"
+    graph.node("Concat", pieces, "by_place_BTV", {"axis": 2})
+    graph.node("Gather", ["by_place_BTV", "readout.place_of_id_V"], "logits", {"axis": 2})
+
+
+def _write_log_softmax(graph: _Graph, features: str, owner: str, name: str) -> str:
+    """Write log softmax(W features + b) with the weights of `owner`, and return its name."""
+    scores = graph.product(features, f"{owner}.weight", f"{name}_scores")
+    graph.node("Add", [scores, f"{owner}.bias"], f"{name}_logits")
+    graph.node("LogSoftmax", [f"{name}_logits"], f"{name}_log_probs", {"axis": 2})
+    return f"{name}_log_probs"
 
 
 def _write_stack(graph: _Graph, stack: RecurrentStack, x_TBE: str) -> str:

@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -205,14 +204,15 @@ def _blank_model(view: GraphView, record: Mapping[str, Any]) -> RecurrentLanguag
     }
     model = ModelSettings(**values)
     check_settings(replace(Settings(), model=model))
-    bias = constants_of(view, ["readout.bias"])["readout.bias"]
+    per_id = "readout.bias" if model.softmax == "full" else "readout.place_of_id_V"
+    one_each = constants_of(view, [per_id])[per_id]
     cells = [cell for node in view.recurrent_nodes() for cell in layer_of_node(view, node).cells]
     read = model.embedding_size if model.input == "embedding" else size
-    fit = bias.shape == (size,) and len(cells) == model.num_layers
+    fit = one_each.shape == (size,) and len(cells) == model.num_layers
     fit = fit and {cell.hidden_size for cell in cells} == {model.hidden_size}
     if not fit or cells[0].input_size != read:
         raise _altered(view.path, "weights of other sizes than the settings say")
-    return RecurrentLanguageModel(model, len(bias), torch.Generator().manual_seed(0))
+    return RecurrentLanguageModel(model, len(one_each), torch.Generator().manual_seed(0))
 
 
 def _fill_model(view: GraphView, model: RecurrentLanguageModel) -> None:
@@ -224,8 +224,8 @@ def _fill_model(view: GraphView, model: RecurrentLanguageModel) -> None:
     _fill_norms(view, model.stack)
     # A tied matrix has two names in the model and is stored under the first of them.
     own = {
-        name: parameter
-        for name, parameter in model.named_parameters()
+        name: tensor
+        for name, tensor in (*model.named_parameters(), *model.named_buffers())
         if not name.startswith("stack.")
     }
     _copy(view, own)
@@ -244,7 +244,8 @@ def _fill_norms(view: GraphView, stack: RecurrentStack) -> None:
 
 def _copy(view: GraphView, own: Mapping[str, Tensor]) -> None:
     for name, value in constants_of(view, own).items():
-        if value.shape != tuple(own[name].shape) or value.dtype != np.float32:
+        kind = own[name].numpy(force=True).dtype
+        if value.shape != tuple(own[name].shape) or value.dtype != kind:
             raise _altered(view.path, f"{name} of {value.dtype.name} {value.shape}")
         with torch.no_grad():
             own[name].copy_(torch.tensor(value))

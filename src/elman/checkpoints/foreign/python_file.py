@@ -24,10 +24,12 @@ from elman.cells.mgu import MGUCell
 from elman.cells.min_gru import MinGRUCell
 from elman.cells.min_lstm import MinLSTMCell
 from elman.checkpoints.atomic_files import writing_atomically
+from elman.checkpoints.foreign.plain_readout import full_readout
 from elman.checkpoints.foreign.proof import Proof, prove
 from elman.config.settings import Settings
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.readout import Readout
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.text.tokenizer import Tokenizer
 from elman.text.tokenizer_file import tokenizer_from_json
@@ -177,7 +179,7 @@ def _model_flags(model: RecurrentLanguageModel) -> dict[str, bool]:
         "residual": stack.residual,
         "onehot": model.embedding is None,
         "tied": model.embedding is not None and model.readout.weight is model.embedding.weight,
-        "projection": model.readout.projection is not None,
+        "projection": _readout_of(model).projection is not None,
     }
 
 
@@ -234,12 +236,17 @@ def _named_tensors(model: RecurrentLanguageModel) -> dict[str, Tensor]:
             norm = dict(model.stack.norms[layer].named_parameters())
             own |= {"norm_gain": norm["weight"], "norm_shift": norm["bias"]}
         named |= {f"layers.{layer}.{name}": weight for name, weight in own.items()}
-    if model.readout.projection is not None:
-        named["projection"] = model.readout.projection
-    if model.embedding is None or model.readout.weight is not model.embedding.weight:
-        named["readout"] = model.readout.weight
-    named["readout_bias"] = model.readout.bias
+    readout = _readout_of(model)
+    if readout.projection is not None:
+        named["projection"] = readout.projection
+    if model.embedding is None or readout.weight is not model.embedding.weight:
+        named["readout"] = readout.weight
+    named["readout_bias"] = readout.bias
     return named
+
+
+def _readout_of(model: RecurrentLanguageModel) -> Readout:
+    return full_readout(model, "plain Python")
 
 
 def _rendered(part: str, flags: Mapping[str, bool], values: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elman.checkpoints.foreign.plain_readout import full_readout
 from elman.checkpoints.foreign.proof import Proof, prove
 from elman.checkpoints.foreign.torch_file import no_notice
 from elman.checkpoints.foreign.torch_program import PlainLanguageModel
@@ -65,7 +66,7 @@ def to_torch(model: RecurrentLanguageModel) -> dict[str, Tensor]:
 
     Raises `ConversionError` for what torch has no module for (see there).
     """
-    readout = model.readout
+    readout = full_readout(model, "torch's example")
     rnn = stack_to_torch(model.stack).state_dict()
     weight, bias = readout.weight.detach().clone(), readout.bias.detach().clone()
     if model.embedding is None:
