@@ -243,7 +243,7 @@ class Trainer:
         output = self.model(
             ids_BT, carry(self._carried), lengths_B, plan=self.plan, generator=self._dropout
         )
-        loss = token_loss(output.states_BTH, output.readout, targets_BT, lengths_B)
+        loss = token_loss(output.states_BTH, output.readout, targets_BT, lengths_B, plan=self.plan)
         torch.autograd.backward(loss.mean())
         return loss.nats.item(), detach(output.state)
 
