@@ -10,7 +10,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, linear
 
 from elman.errors import SettingError
-from elman.kernels.products import affine
+from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_loss import (
+    native_loss_precision,
+    row_nats,
+    summed_nats,
+    why_no_native_loss,
+)
+from elman.kernels.products import ProductPlan
 from elman.layers.readout import Softmax, TokenReadout
 from elman.shapes import require_shape
 
@@ -47,19 +54,26 @@ class TrainingLoss(NamedTuple):
 
 
 def token_nats(
-    states_BTH: Tensor, readout: TokenReadout, targets_BT: Tensor, lengths_B: Tensor | None = None
+    states_BTH: Tensor,
+    readout: TokenReadout,
+    targets_BT: Tensor,
+    lengths_B: Tensor | None = None,
+    *,
+    plan: KernelPlan | None = None,
 ) -> Tensor:
     """Return nats_BT = −log p(targets_BT), one for each token, exactly 0 at padding.
 
     states_BTH [B, T, H], targets_BT [B, T] ids in 0 … V − 1; steps t ≥ lengths_B are padding, and
     lengths_B None means that there is none. The type is that of the states. Differentiable, but
-    then every logit is kept for the backward pass: `token_loss` is the one to train with.
+    then every logit is kept for the backward pass: `token_loss` is the one to train with. `plan`
+    chooses between the native loss and torch's operators, None as a new `KernelPlan` does.
     """
+    plan = KernelPlan() if plan is None else plan
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
     states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
     nats_N = states_NH.new_zeros(targets_N.shape[0])
     for softmax in readout.softmaxes(states_NH, targets_N):
-        part_N = _nats_of_rows(softmax)
+        part_N = _nats_of_rows(softmax, plan)
         rows_N = softmax.rows_N
         nats_N = nats_N + part_N if rows_N is None else nats_N.index_add(0, rows_N, part_N)
     if valid_N is not None:
@@ -68,15 +82,22 @@ def token_nats(
 
 
 def token_loss(
-    states_BTH: Tensor, readout: TokenReadout, targets_BT: Tensor, lengths_B: Tensor | None = None
+    states_BTH: Tensor,
+    readout: TokenReadout,
+    targets_BT: Tensor,
+    lengths_B: Tensor | None = None,
+    *,
+    plan: KernelPlan | None = None,
 ) -> LossSum:
     """Return the sum of −log p(targets_BT) over valid steps, in nats, and how many there are.
 
     Arguments as in `token_nats`. The sum is accumulated in float64. Differentiable once, with
     gradients made in the same sweep over blocks of rows, so that neither pass holds more than
-    `LOGITS_AT_ONCE` logits. No valid step at all gives 0 nats, count 0 and zero gradients.
+    `LOGITS_AT_ONCE` logits (`NATIVE_LOGITS_AT_ONCE` in the native one). No valid step at all gives
+    0 nats, count 0 and zero gradients. With a plan of precision bfloat16 the products of the native
+    sweep that makes gradients are in bfloat16, where the processor has them.
     """
-    return training_loss(states_BTH, readout, targets_BT, lengths_B).minimised
+    return training_loss(states_BTH, readout, targets_BT, lengths_B, plan=plan).minimised
 
 
 def training_loss(
@@ -86,6 +107,7 @@ def training_loss(
     lengths_B: Tensor | None = None,
     *,
     label_smoothing: float = 0.0,
+    plan: KernelPlan | None = None,
 ) -> TrainingLoss:
     """Return `token_loss` of smoothed targets to minimise, beside that of the targets themselves.
 
@@ -108,16 +130,20 @@ def training_loss(
             got=f"label_smoothing = {label_smoothing:g} with {len(softmaxes)} softmaxes",
             allowed='training.label_smoothing = 0, or model.softmax = "full"',
         )
-    sums = [_nats_of_softmax(softmax, label_smoothing) for softmax in softmaxes]
+    plan = KernelPlan() if plan is None else plan
+    sums = [_nats_of_softmax(softmax, count, label_smoothing, plan) for softmax in softmaxes]
     minimised = LossSum(_added([nats for nats, _ in sums]), count)
     if not label_smoothing:
         return TrainingLoss(minimised, minimised)
     return TrainingLoss(minimised, LossSum(_added([plain for _, plain in sums]), count))
 
 
-def _nats_of_rows(softmax: Softmax) -> Tensor:
+def _nats_of_rows(softmax: Softmax, plan: KernelPlan) -> Tensor:
     """Return −log softmax(W f_n + b)[target_n] of each row, block by block."""
     features_NF, weight_VF, bias_V, targets_N, _ = softmax
+    arrays = (features_NF, weight_VF, bias_V)
+    if not _wants_gradients(arrays) and _runs_natively(arrays, plan):
+        return row_nats(*arrays, targets_N).to(features_NF.dtype)
     pieces = [
         cross_entropy(
             linear(features_NF[rows], weight_VF, bias_V), targets_N[rows], reduction="none"
@@ -127,15 +153,43 @@ def _nats_of_rows(softmax: Softmax) -> Tensor:
     return torch.cat(pieces)
 
 
-def _nats_of_softmax(softmax: Softmax, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Return the summed nats of all rows, of smoothed targets and of plain ones."""
+def _nats_of_softmax(
+    softmax: Softmax, count: int, smoothing: float, plan: KernelPlan
+) -> tuple[Tensor, Tensor]:
+    """Return the summed nats of all rows, of smoothed targets and of plain ones.
+
+    `count` tokens share the mean to come, for which the native sweep scales its gradients.
+    """
     features_NF, weight_VF, bias_V, targets_N, _ = softmax
     arrays = (features_NF, weight_VF, bias_V)
-    if torch.is_grad_enabled() and any(array.requires_grad for array in arrays):
-        nats, plain_nats = _SummedNats.apply(*arrays, targets_N, smoothing)  # type: ignore[no-untyped-call]
+    wants = _wants_gradients(arrays)
+    if _runs_natively(arrays, plan) and (wants or not smoothing):
+        if not wants:
+            nats = row_nats(*arrays, targets_N).sum()
+            return nats, nats
+        precision, kernel = native_loss_precision(plan.precision)
+        plan.note("loss", kernel)
+        return summed_nats(
+            *arrays, targets_N, count=count, smoothing=smoothing, precision=precision
+        )
+    if wants:
+        nats, plain_nats = _SummedNats.apply(*arrays, targets_N, plan.products, smoothing)  # type: ignore[no-untyped-call]
         return nats, plain_nats
-    plain_nats, uniform_nats = _sweep(*arrays, targets_N, None, smoothing)
+    plain_nats, uniform_nats = _sweep(*arrays, targets_N, None, plan.products, smoothing)
     return _smoothed(plain_nats, uniform_nats, smoothing), plain_nats
+
+
+def _wants_gradients(arrays: tuple[Tensor, Tensor, Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(array.requires_grad for array in arrays)
+
+
+def _runs_natively(arrays: tuple[Tensor, Tensor, Tensor], plan: KernelPlan) -> bool:
+    """Return whether the native loss is to run, and let the plan record why."""
+    why_not = f"{plan.choice} was asked for"
+    if plan.choice in ("auto", "native"):
+        why_not = why_no_native_loss(*arrays)
+    plan.note("loss", f"torch: {why_not}" if why_not else native_loss_precision("float32")[1])
+    return not why_not
 
 
 def _added(sums: list[Tensor]) -> Tensor:
@@ -159,12 +213,15 @@ class _SummedNats(torch.autograd.Function):
         weight_VF: Tensor,
         bias_V: Tensor,
         targets_N: Tensor,
+        products: ProductPlan,
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         gradients = _Gradients(
             torch.empty_like(features_NF), torch.zeros_like(weight_VF), torch.zeros_like(bias_V)
         )
-        nats, uniform_nats = _sweep(features_NF, weight_VF, bias_V, targets_N, gradients, smoothing)
+        nats, uniform_nats = _sweep(
+            features_NF, weight_VF, bias_V, targets_N, gradients, products, smoothing
+        )
         ctx.save_for_backward(gradients.features_NF, gradients.weight_VF, gradients.bias_V)
         plain_nats = nats.clone()
         ctx.mark_non_differentiable(plain_nats)
@@ -172,10 +229,12 @@ class _SummedNats(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(
+        ctx: Any, scale: Tensor, _: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         features_NF, weight_VF, bias_V = ctx.saved_tensors
         scale = scale.to(features_NF.dtype)
-        return features_NF * scale, weight_VF * scale, bias_V * scale, None, None
+        return features_NF * scale, weight_VF * scale, bias_V * scale, None, None, None
 
 
 @dataclass(frozen=True)
@@ -193,6 +252,7 @@ def _sweep(
     bias_V: Tensor,
     targets_N: Tensor,
     gradients: _Gradients | None,
+    products: ProductPlan,
     smoothing: float,
 ) -> tuple[Tensor, Tensor]:
     """Return the summed nats (float64 scalar); fill `gradients` block by block when given.
@@ -208,7 +268,7 @@ def _sweep(
     uniform_nats = torch.zeros_like(nats)
     for rows in _row_blocks(features_NF.shape[0], weight_VF.shape[0]):
         block_NF, targets_N1 = features_NF[rows], targets_N[rows].unsqueeze(1)
-        e_NV = affine(block_NF, weight_VF, bias_V)
+        e_NV = products.project(block_NF, weight_VF, bias_V)
         e_NV.sub_(e_NV.amax(dim=1, keepdim=True))
         shifted_N1 = e_NV.gather(1, targets_N1)
         mean_N1 = e_NV.mean(dim=1, keepdim=True) if smoothing else shifted_N1

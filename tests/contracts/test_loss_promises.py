@@ -6,6 +6,8 @@ from loss_promises import LENGTHS, LOSS_PROMISES, READOUTS, example
 from subjects import EXACT_32, EXACT_64, assert_close
 
 from elman import losses
+from elman.kernels import native_loss
+from elman.kernels.products import ProductPlan
 from elman.layers.readout import Readout
 from elman.losses import LossSum, token_loss, token_nats
 
@@ -26,6 +28,7 @@ LOSSES = {"token_loss": token_loss, "token_nats": _from_token_nats}
 @pytest.mark.parametrize("kernels", ["", "reference"])
 def test_loss_keeps_its_promise(loss, readout, promise, most, kernels, monkeypatch) -> None:
     monkeypatch.setattr(losses, "LOGITS_AT_ONCE", most)
+    monkeypatch.setattr(native_loss, "NATIVE_LOGITS_AT_ONCE", most)
     monkeypatch.setenv("ELMAN_KERNELS", kernels)
     LOSS_PROMISES[promise](LOSSES[loss], READOUTS[readout])
 
@@ -42,6 +45,7 @@ def test_size_of_blocks_changes_no_value_and_no_gradient(
 
     def both(most):
         monkeypatch.setattr(losses, "LOGITS_AT_ONCE", most)
+        monkeypatch.setattr(native_loss, "NATIVE_LOGITS_AT_ONCE", most)
         loss = token_loss(states_BTH, made, targets_BT, LENGTHS)
         return [loss.nats, *torch.autograd.grad(loss.mean(), inputs)]
 
@@ -54,7 +58,7 @@ def test_size_of_blocks_changes_no_value_and_no_gradient(
 @pytest.mark.parametrize("readout", READOUTS)
 def test_more_logits_than_allowed_never_exist(readout, monkeypatch) -> None:
     seen = []
-    real = losses.affine
+    real = ProductPlan.project
 
     def watched(*arrays):
         logits_NV = real(*arrays)
@@ -62,7 +66,7 @@ def test_more_logits_than_allowed_never_exist(readout, monkeypatch) -> None:
         return logits_NV
 
     monkeypatch.setattr(losses, "LOGITS_AT_ONCE", 40)
-    monkeypatch.setattr(losses, "affine", watched)
+    monkeypatch.setattr(ProductPlan, "project", watched)
     states_BTH, made, targets_BT = example(subject=READOUTS[readout])
     token_loss(states_BTH.requires_grad_(), made, targets_BT, None).nats.backward()
     assert 0 < max(seen) <= 40

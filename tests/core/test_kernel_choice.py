@@ -4,12 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn.functional import linear
 
 from elman.cells.registry import CELLS
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
-from elman.kernels.products import affine
 from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import NO_REASON, TORCH_KERNELS, why_no_torch_kernel
 from elman.layers.recurrence import recur
@@ -154,18 +152,3 @@ def test_bfloat16_leaves_float64_and_the_twin_alone() -> None:
     assert plan.record()["lstm"] == "torch: the fused operator"
     plan = KernelPlan("reference", "bfloat16")
     assert plan.find("lstm", X_BTE) is None
-
-
-def test_product_of_the_readout_equals_its_twin(monkeypatch) -> None:
-    generator = torch.Generator().manual_seed(2)
-    for rows, width, vocabulary_size in ((0, 3, 4), (1, 1, 1), (7, 5, 333), (65, 33, 17)):
-        x_NF = torch.randn(rows, width, generator=generator)
-        weight_VF = torch.randn(vocabulary_size, width, generator=generator)
-        bias_V = torch.randn(vocabulary_size, generator=generator)
-        want_NV = linear(x_NF.double(), weight_VF.double(), bias_V.double())
-        for forced in ("", "reference"):
-            monkeypatch.setenv("ELMAN_KERNELS", forced)
-            got_NV = affine(x_NF, weight_VF, bias_V)
-            # Sums of up to 33 products of order 1 in float32.
-            torch.testing.assert_close(got_NV.double(), want_NV, rtol=1e-5, atol=1e-5)
-        assert torch.equal(got_NV, linear(x_NF, weight_VF, bias_V))

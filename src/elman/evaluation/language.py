@@ -57,7 +57,7 @@ def score_stream(
             ids_BT = torch.from_numpy(ids_N).unsqueeze(0).to(device)
             output = model(ids_BT[:, :-1], state, plan=plan)
             state = output.state
-            nats_BT = token_nats(output.states_BTH, output.readout, ids_BT[:, 1:])
+            nats_BT = token_nats(output.states_BTH, output.readout, ids_BT[:, 1:], plan=plan)
             nats_N = nats_BT[0].double().cpu().numpy()
             tally.add(nats_N, ids_N[1:])
             if on_tokens is not None:
@@ -127,7 +127,7 @@ def validation_loss(
             )
             state = output.state
             loss = token_loss(
-                output.states_BTH, output.readout, batch.targets_BT.to(device), lengths_B
+                output.states_BTH, output.readout, batch.targets_BT.to(device), lengths_B, plan=plan
             )
             total = total + LossSum(loss.nats.cpu(), loss.count)
     return LossSum(total.nats.clone(), total.count)
@@ -185,7 +185,9 @@ def _score_rows(
             left_B = (lengths_B - start).clamp(0, stop - start).to(device)
             output = model(part_BT[:, :-1], state, left_B, plan=plan)
             state = output.state
-            part_nats_BT = token_nats(output.states_BTH, output.readout, part_BT[:, 1:], left_B)
+            part_nats_BT = token_nats(
+                output.states_BTH, output.readout, part_BT[:, 1:], left_B, plan=plan
+            )
             nats_BT[:, start:stop] = part_nats_BT.double().cpu().numpy()
     return [nats_BT[row, : len(ids_N) - 1] for row, ids_N in enumerate(rows)]
 

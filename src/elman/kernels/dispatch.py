@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from elman.errors import RunError, SettingError
+from elman.kernels.products import ProductPlan
 from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import (
     TORCH_KERNELS,
@@ -33,7 +34,8 @@ class KernelPlan:
     the products of fused recurrences in bfloat16 while gradients are enabled, that is in training:
     weights, inputs and state are cast around the operator, and everything handed back is float32
     again. Without gradients (validation, scoring, generation) the weights' own type is used. The
-    choice is a function of the plan, the key and the input's shape and type alone.
+    choice is a function of the plan, the key and the input's shape and type alone. `products` has
+    the libraries of large products.
     """
 
     def __init__(self, choice: KernelChoice = "auto", precision: Precision = "float32") -> None:
@@ -44,6 +46,7 @@ class KernelPlan:
             _require_choice(f"the variable {FORCE_VARIABLE}", forced, get_args(KernelChoice))
         self.choice: str = forced or choice
         self.precision: str = precision
+        self.products = ProductPlan(measures=self.choice != "reference")
         self._found: dict[str, str] = {}
 
     def find(self, key: str, x_BTE: Tensor, *, needs_loop: str = "") -> Kernel | None:
@@ -63,9 +66,18 @@ class KernelPlan:
         self._found[key] = reason
         return kernel
 
+    def note(self, what: str, kernel: str) -> None:
+        """Record that `what`, a part that is not a recurrence, was run by `kernel`."""
+        self._found[what] = kernel
+
     def record(self) -> dict[str, str]:
         """Return the choice, the precision, and for each key seen the kernel that ran and why."""
-        return {"choice": self.choice, "precision": self.precision, **self._found}
+        return {
+            "choice": self.choice,
+            "precision": self.precision,
+            **self._found,
+            **self.products.record(),
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, str]) -> Self:
@@ -77,7 +89,9 @@ class KernelPlan:
                 got=f"{choice}, {precision}",
                 allowed=f"{_listed(KernelChoice)}; {_listed(Precision)}",
             )
-        return cls(choice, precision)  # type: ignore[arg-type]  # checked just above
+        plan = cls(choice, precision)  # type: ignore[arg-type]  # checked just above
+        plan.products = ProductPlan.from_record(record, measures=plan.choice != "reference")
+        return plan
 
     def _choose(self, key: str, x_BTE: Tensor) -> tuple[Kernel | None, str]:
         if self.choice == "reference":

@@ -259,6 +259,7 @@ class Trainer:
             targets_BT,
             lengths_B,
             label_smoothing=self.settings.label_smoothing,
+            plan=self.plan,
         )
         torch.autograd.backward(loss.minimised.mean())
         return loss.plain.nats.item(), detach(output.state)

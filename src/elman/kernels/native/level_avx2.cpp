@@ -10,4 +10,9 @@
 
 #include "recurrence.inl"
 
-const Kernels kernels_avx2 = {"avx2", isa_avx2::recurrence_kernels};
+#include "lanes_float.inl"
+
+#include "softmax.inl"
+
+const Kernels kernels_avx2 = {"avx2", isa_avx2::recurrence_kernels,
+                                 isa_avx2::softmax_kernels};

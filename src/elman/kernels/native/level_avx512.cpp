@@ -10,4 +10,9 @@
 
 #include "recurrence.inl"
 
-const Kernels kernels_avx512 = {"avx512", isa_avx512::recurrence_kernels};
+#include "lanes_float.inl"
+
+#include "softmax.inl"
+
+const Kernels kernels_avx512 = {"avx512", isa_avx512::recurrence_kernels,
+                                 isa_avx512::softmax_kernels};

@@ -10,4 +10,9 @@
 
 #include "recurrence.inl"
 
-const Kernels kernels_baseline = {"baseline", isa_baseline::recurrence_kernels};
+#include "lanes_float.inl"
+
+#include "softmax.inl"
+
+const Kernels kernels_baseline = {"baseline", isa_baseline::recurrence_kernels,
+                                 isa_baseline::softmax_kernels};

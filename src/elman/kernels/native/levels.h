@@ -1,10 +1,12 @@
 // The instruction sets that this file was built with, each with all its kernels.
 #pragma once
 #include "recurrence.h"
+#include "softmax.h"
 
 struct Kernels {
     const char *name;
     RecurrenceKernels recurrence;
+    SoftmaxKernels softmax;
 };
 
 extern const Kernels kernels_baseline;
