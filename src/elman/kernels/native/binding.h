@@ -42,3 +42,4 @@ const Kernels &kernels_of(const std::string &level);
 
 void bind_levels(nb::module_ &m);
 void bind_recurrence(nb::module_ &m);
+void bind_generation(nb::module_ &m);

@@ -10,4 +10,6 @@
 
 #include "recurrence.inl"
 
-const Kernels kernels_avx2 = {"avx2", isa_avx2::recurrence_kernels};
+#include "generation.inl"
+
+const Kernels kernels_avx2 = {"avx2", isa_avx2::recurrence_kernels, isa_avx2::generation_kernels};

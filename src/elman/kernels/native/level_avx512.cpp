@@ -10,4 +10,6 @@
 
 #include "recurrence.inl"
 
-const Kernels kernels_avx512 = {"avx512", isa_avx512::recurrence_kernels};
+#include "generation.inl"
+
+const Kernels kernels_avx512 = {"avx512", isa_avx512::recurrence_kernels, isa_avx512::generation_kernels};

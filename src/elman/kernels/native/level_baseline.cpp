@@ -10,4 +10,6 @@
 
 #include "recurrence.inl"
 
-const Kernels kernels_baseline = {"baseline", isa_baseline::recurrence_kernels};
+#include "generation.inl"
+
+const Kernels kernels_baseline = {"baseline", isa_baseline::recurrence_kernels, isa_baseline::generation_kernels};

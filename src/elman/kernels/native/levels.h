@@ -1,10 +1,12 @@
 // The instruction sets that this file was built with, each with all its kernels.
 #pragma once
+#include "generation.h"
 #include "recurrence.h"
 
 struct Kernels {
     const char *name;
     RecurrenceKernels recurrence;
+    GenerationKernels generation;
 };
 
 extern const Kernels kernels_baseline;
