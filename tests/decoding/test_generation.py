@@ -13,10 +13,9 @@ from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import (
     PROMPT_CHUNK,
     Generation,
-    GenerationState,
     last_logits,
-    reseed,
 )
+from elman.decoding.generation_state import GenerationState, reseed
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import ModelOutput, RecurrentLanguageModel
@@ -223,6 +222,7 @@ def test_a_state_of_another_model_is_refused() -> None:
         ("ended", 0),
         ("started", None),
         ("num_generated", 1.5),
+        ("position", -1),
         ("temperature", -1.0),
         ("top_k", "many"),
     ],
@@ -237,8 +237,17 @@ def test_damaged_facts_of_a_state_are_refused(name: str, value: object) -> None:
     del facts[name]
     with pytest.raises(RunError, match="does not fit this model"):
         GenerationState.from_parts(tensors, facts, model)
-    with pytest.raises(RunError, match="sampling generator"):
-        GenerationState.from_parts({}, generation.state().facts(), model)
+
+
+def test_a_state_of_an_earlier_version_is_refused_by_that_name() -> None:
+    model = random_model()
+    generation = Generation(model, GREEDY, plan=KernelPlan())
+    generation.feed([1, 2])
+    tensors, facts = generation.state().tensors(), dict[str, object](generation.state().facts())
+    del facts["position"]
+    tensors["sampling_generator"] = torch.Generator().get_state()
+    with pytest.raises(RunError, match="of an earlier version of elman"):
+        GenerationState.from_parts(tensors, facts, model)
 
 
 def test_a_stop_mark_ends_a_generation_and_is_not_told() -> None:

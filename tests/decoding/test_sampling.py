@@ -5,16 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elman.decoding.filters import SamplingSettings
-from elman.decoding.sampling import draw, invert_cdf, widen
+from elman.decoding.sampling import draw, invert_cdf, numbers_drawn, widen
 from elman.errors import RunError
-from elman.seeding import generator
 
 LOGITS = np.array([3.0, 1.0, 2.0])
 
 
 def draws(sampling: SamplingSettings, count: int, logits: np.ndarray = LOGITS) -> list[int]:
-    source = generator(sampling.seed, "sampling")
-    return [draw(logits, sampling, source) for _ in range(count)]
+    return [draw(logits, sampling, position) for position in range(count)]
 
 
 @pytest.mark.parametrize("temperature", [0, 1e-6, 1e-40])
@@ -24,11 +22,12 @@ def test_a_temperature_at_or_near_zero_is_greedy_for_every_seed(temperature: flo
 
 
 def test_greedy_takes_the_lowest_id_among_equals_and_no_random_number() -> None:
-    source = generator(1, "sampling")
-    before = source.get_state()
-    assert draw(np.array([2.0, 2.0, 1.0]), SamplingSettings(temperature=0), source) == 0
-    assert draw(np.array([1.0, 2.0, 2.0]), SamplingSettings(temperature=0), source) == 1
-    assert torch.equal(source.get_state(), before)
+    greedy = SamplingSettings(temperature=0)
+    for position in range(20):
+        assert draw(np.array([2.0, 2.0, 1.0]), greedy, position) == 0
+        assert draw(np.array([1.0, 2.0, 2.0]), greedy, position) == 1
+    assert numbers_drawn(greedy) == 0
+    assert numbers_drawn(SamplingSettings(temperature=1e-40)) == 1
 
 
 def test_frequencies_at_temperature_one_are_the_probabilities() -> None:
@@ -46,18 +45,19 @@ def test_a_top_k_that_filters_nothing_draws_the_same_ids(k: int) -> None:
 
 
 def test_forbidden_ids_are_never_drawn() -> None:
-    source = generator(3, "sampling")
     for temperature in (0, 1.0):
-        sampling = SamplingSettings(temperature=temperature)
-        drawn = {draw(LOGITS, sampling, source, forbidden_ids=(0,)) for _ in range(200)}
+        sampling = SamplingSettings(temperature=temperature, seed=3)
+        drawn = {draw(LOGITS, sampling, n, forbidden_ids=(0,)) for n in range(200)}
         assert drawn == ({2} if temperature == 0 else {1, 2})
 
 
-def test_a_draw_takes_one_uniform_whatever_the_filters() -> None:
-    plain, filtered = generator(5, "sampling"), generator(5, "sampling")
-    draw(LOGITS, SamplingSettings(), plain)
-    draw(np.zeros(50), SamplingSettings(top_k=9, top_p=0.5, min_p=0.1), filtered)
-    assert torch.equal(plain.get_state(), filtered.get_state())
+def test_a_draw_depends_on_its_position_alone() -> None:
+    sampling = SamplingSettings(seed=5, top_k=9, top_p=0.9)
+    expected = draws(sampling, 30)
+    assert len(set(expected)) > 1
+    assert [draw(LOGITS, sampling, n) for n in reversed(range(30))] == expected[::-1]
+    others = [draw(LOGITS, SamplingSettings(seed=6, top_k=9, top_p=0.9), n) for n in range(30)]
+    assert others != expected
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
@@ -69,9 +69,9 @@ def test_logits_of_every_type_are_widened_exactly(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_logits_that_are_no_numbers_are_refused(bad: float) -> None:
     with pytest.raises(RunError, match="not finite numbers"):
-        draw(np.array([0.0, bad, 1.0]), SamplingSettings(), generator(1, "sampling"))
+        draw(np.array([0.0, bad, 1.0]), SamplingSettings(), 0)
     with pytest.raises(RunError, match="not finite numbers"):
-        draw(np.full(3, -np.inf), SamplingSettings(temperature=0), generator(1, "sampling"))
+        draw(np.full(3, -np.inf), SamplingSettings(temperature=0), 0)
 
 
 @settings(derandomize=True, max_examples=300)

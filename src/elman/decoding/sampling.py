@@ -9,28 +9,40 @@ from torch import Tensor
 
 from elman.decoding.filters import Logits, SamplingSettings, apply_filters, forbid
 from elman.errors import RunError
+from elman.seeding import stream_seed, uniform_at
 
 
 def draw(
     logits_V: Tensor | npt.NDArray[np.floating],
     settings: SamplingSettings,
-    generator: torch.Generator,
+    position: int,
     *,
     forbidden_ids: Sequence[int] = (),
 ) -> int:
     """Return one id: greedy at temperature 0, else drawn from softmax of the filtered logits.
 
-    A draw takes exactly one float64 uniform from `generator` whatever the vocabulary and filters,
-    a greedy choice none. Raises `RunError` where the logits are not numbers, which is a diverged
-    model, and `SettingError` where every id is forbidden.
+    A draw takes the uniform number at `position` of the settings' seed, whatever the vocabulary,
+    the filters and the draws before; a greedy choice takes none (`numbers_drawn`). Raises
+    `RunError` where the logits are not numbers, which is a diverged model, and `SettingError` where
+    every id is forbidden.
     """
     wide_V = widen(logits_V)
     if len(forbidden_ids):
         wide_V = forbid(wide_V, forbidden_ids)
     if settings.temperature == 0:
         return choose_greedy(wide_V)
-    uniform = torch.rand((), dtype=torch.float64, generator=generator).item()
+    uniform = uniform_at(sampling_key(settings.seed), position)
     return invert_cdf(apply_filters(wide_V, settings), uniform)
+
+
+def sampling_key(seed: int) -> int:
+    """Return the key of the uniform numbers of a request with this seed."""
+    return stream_seed(seed, "sampling")
+
+
+def numbers_drawn(settings: SamplingSettings) -> int:
+    """Return by how much one id moves the position on: 1, or 0 where the choice is greedy."""
+    return int(settings.temperature != 0)
 
 
 def widen(logits_V: Tensor | npt.NDArray[np.floating]) -> Logits:

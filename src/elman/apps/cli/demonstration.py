@@ -19,6 +19,7 @@ from elman.recipes.baselines import count_score
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.generating import Writer, WriteRequest
 from elman.recipes.language_model import LanguageModelRun, TrainReport, TrainRequest, start_run
+from elman.recipes.precision import pack
 from elman.recipes.trained import open_trained
 
 COUNT_ORDER = 5
@@ -107,10 +108,11 @@ def _compare(
 def _samples(console: Console, path: Path, prompts: tuple[str, ...]) -> None:
     """Show what the model writes; the prompt is in bold."""
     console.print(f"\nWhat it writes (temperature {TEMPERATURE}):\n")
-    trained = open_trained(path)
+    trained, packed, _ = pack(open_trained(path))
     for number, prompt in enumerate(prompts):
         sampling = SamplingSettings(temperature=TEMPERATURE, seed=number)
-        writer = Writer(trained, WriteRequest(prompt=prompt, max_tokens=320, sampling=sampling))
+        request = WriteRequest(prompt=prompt, max_tokens=320, sampling=sampling)
+        writer = Writer(trained, request, packed=packed)
         writer.begin()
         written = "".join(writer.pieces())
         lines = Text(prompt, style="bold").append(written, style="not bold").split("\n")

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from elman.apps.cli.interrupts import polite_interrupts
-from elman.apps.cli.options import Json, Run, Whole, WholeOrNone
-from elman.apps.cli.output import print_json
+from elman.apps.cli.options import Json, Precision, Run, Whole, WholeOrNone
+from elman.apps.cli.output import print_json, say
 from elman.errors import DataError, SettingError
 from elman.text.raw_files import is_standard_input
 
 if TYPE_CHECKING:
-    from elman.recipes.generating import WriteRequest
+    from elman.kernels.native_generation import NativeGenerator
+    from elman.recipes.generating import Writer, WriteRequest
     from elman.recipes.trained import TrainedModel
 
 MOST_SEEDS = 2**63
+SAMPLES_TOGETHER = 16
 
 
 @Parameter(name="*")
@@ -56,7 +58,7 @@ def generate(
         ),
     ] = "",
     max_tokens: Annotated[Whole, Parameter(help="Most tokens to write.")] = 200,
-    num_samples: Annotated[Whole, Parameter(help="How many continuations to draw.")] = 1,
+    num_samples: Annotated[Whole, Parameter(help="Continuations to draw, each as if alone.")] = 1,
     choosing: ChoosingOptions | None = None,
     stop: Annotated[
         list[str] | None,
@@ -76,11 +78,12 @@ def generate(
             help="File of the state: gone on from if it is there, written after the last token."
         ),
     ] = None,
+    precision: Precision = "float32",
     json: Json = False,
 ) -> int:
     """Continue a prompt with a trained model, token by token, as it is written.
 
-    The prompt is read once; after that each token costs the same, however long the text.
+    After the prompt each token costs the same, however long the text. --json names what ran.
     """
     from elman.decoding.filters import SamplingSettings
     from elman.recipes.generating import WriteRequest
@@ -100,7 +103,8 @@ def generate(
         stop=tuple(stop or ()),
         unknown=unknown,
     )
-    _write_all(run, request, num_samples, state, reseed=how.seed is not None, as_json=json)
+    job = _Job(run, request, state, reseed=how.seed is not None, precision=precision)
+    _write_all(job, num_samples, as_json=json)
     return 0
 
 
@@ -137,70 +141,124 @@ def _check_characters(text: str) -> None:
             )
 
 
-def _write_all(
-    run: Path,
-    request: "WriteRequest",
-    num_samples: int,
-    state: Path | None,
-    *,
-    reseed: bool,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class _Job:
+    """What was asked for. `reseed`: a seed was given, which a saved state then takes."""
+
+    run: Path
+    request: "WriteRequest"
+    state: Path | None
+    reseed: bool
+    precision: Precision
+
+
+def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> None:
     """Write `num_samples` texts, each from a seed of its own."""
+    from elman.recipes.precision import pack
     from elman.recipes.trained import open_trained
 
-    trained = open_trained(run)
-    rows = []
-    for number in range(num_samples):
-        if num_samples > 1 and trained.settings.text.unit == "stream" and not as_json:
+    exact = open_trained(job.run)
+    trained, packed, kernel = pack(exact, job.precision)
+    if job.precision != "float32":
+        _tell_cost(exact, trained, job.precision)
+    seed = job.request.sampling.seed
+    requests = [
+        replace(job.request, sampling=replace(job.request.sampling, seed=seed + number))
+        for number in range(num_samples)
+    ]
+    if as_json and num_samples > 1:
+        print_json({"samples": _write_quietly(trained, requests, packed, kernel)})
+        return
+    for number, request in enumerate(requests):
+        if num_samples > 1 and trained.settings.text.unit == "stream":
             print(f"--- {number + 1} ---", flush=True)
-        sampling = replace(request.sampling, seed=request.sampling.seed + number)
-        row = _write_one(
-            trained, replace(request, sampling=sampling), state, reseed=reseed, quiet=as_json
-        )
-        rows.append(row)
-    if as_json:
-        print_json(rows[0] if num_samples == 1 else {"samples": rows})
+        writer, written = _write_one(trained, replace(job, request=request), packed, quiet=as_json)
+        if as_json:
+            print_json(_row(writer, request, written, kernel))
+
+
+def _tell_cost(exact: "TrainedModel", rounded: "TrainedModel", precision: str) -> None:
+    """Say on standard error what the precision costs, or how to find out."""
+    from elman.recipes.precision import measured_cost
+
+    found = measured_cost(exact, rounded)
+    if found is None:
+        say(f"note: `elman score RUN FILE --precision {precision}` measures what {precision} costs")
+        return
+    cost, name = found
+    say(
+        f"note: {precision} weights take {cost.bits_per_character:+.5f} bits per character "
+        f"(float32: {cost.exact.bits_per_character:.5f}) on the first "
+        f"{cost.exact.characters:,} characters of {name}"
+    )
+
+
+def _write_quietly(
+    trained: "TrainedModel",
+    requests: "list[WriteRequest]",
+    packed: "NativeGenerator | None",
+    kernel: str,
+) -> list[dict[str, object]]:
+    """Write a few texts at a time side by side; return each with its facts."""
+    from elman.recipes.generating import Writer, write_together
+
+    rows = []
+    for first in range(0, len(requests), SAMPLES_TOGETHER):
+        some = requests[first : first + SAMPLES_TOGETHER]
+        writers = [Writer(trained, request, packed=packed) for request in some]
+        for writer in writers:
+            writer.begin()
+        texts = [""] * len(some)
+
+        def take(number: int, piece: str, texts: list[str] = texts) -> bool:
+            texts[number] += piece
+            return False
+
+        write_together(writers, take)
+        rows += [_row(*each, kernel) for each in zip(writers, some, texts, strict=True)]
+    return rows
 
 
 def _write_one(
-    trained: "TrainedModel",
-    request: "WriteRequest",
-    state: Path | None,
-    *,
-    reseed: bool,
-    quiet: bool,
-) -> dict[str, object]:
-    """Write one text, piece by piece, and keep its state where asked; return it with its facts."""
+    trained: "TrainedModel", job: _Job, packed: "NativeGenerator | None", *, quiet: bool
+) -> "tuple[Writer, str]":
+    """Write one text, piece by piece, and keep its state where asked; return it."""
     from elman.recipes.generating import Writer
 
-    writer = Writer(trained, request, goes_on=state is not None)
-    seed = request.sampling.seed
+    state, sampling = job.state, job.request.sampling
+    writer = Writer(trained, job.request, goes_on=state is not None, packed=packed)
     if state is not None and state.exists():
-        writer.resume(state, sampling=request.sampling, seed=seed if reseed else None)
+        writer.resume(state, sampling=sampling, seed=sampling.seed if job.reseed else None)
     writer.begin()
-    written = ""
+    pieces = list[str]()
     asked: Callable[[], bool] = bool  # False, as long as nobody can ask
+
+    def show(piece: str) -> bool:
+        pieces.append(piece)
+        if not quiet:
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        return asked()
+
     with ExitStack() as polite:
         if state is not None:  # a text whose state is kept is never cut without it
             asked = polite.enter_context(polite_interrupts(lambda: None))
-        for piece in writer.pieces():
-            written += piece
-            if not quiet:
-                sys.stdout.write(piece)
-                sys.stdout.flush()
-            if asked():
-                break
+        writer.write(show)
     if state is not None:
         writer.save(state)
     if not quiet:
         print()
     if asked():
         raise KeyboardInterrupt
+    return writer, "".join(pieces)
+
+
+def _row(writer: "Writer", request: "WriteRequest", written: str, kernel: str) -> dict[str, object]:
     return {
         "prompt": request.prompt,
         "text": written,
         "num_tokens": writer.num_tokens,
         "seed": writer.generation.seed,
         "ended_by": writer.ended_by,
+        "kernel": kernel,
     }

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter, Token
 
@@ -29,6 +29,10 @@ Json = Annotated[
         show_default=False,
         help="Print one JSON object on standard output.",
     ),
+]
+Precision = Annotated[
+    Literal["float32", "bfloat16", "int8"],
+    Parameter(help="Precision of the weights; what another than float32 costs is told."),
 ]
 Encoding = Annotated[str, Parameter(help="Encoding of the files, read strictly.")]
 

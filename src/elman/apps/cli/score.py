@@ -1,12 +1,13 @@
 """`elman score`: the exact loss of a trained model on a text."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
 
-from elman.apps.cli.options import Json, Run, Whole
+from elman.apps.cli.options import Json, Precision, Run, Whole
 from elman.apps.cli.output import error_console, print_json, say, score_table
 from elman.errors import SettingError
 
@@ -43,6 +44,7 @@ def score(
     ] = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
+    precision: Precision = "float32",
     json: Json = False,
 ) -> int:
     """Score a text exactly: every token is predicted once, from all the text before it.
@@ -66,21 +68,30 @@ def score(
         )
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
     if minimal_pairs is not None:
-        _judge(run, minimal_pairs, request, as_json=json)
+        _judge(run, minimal_pairs, request, precision, as_json=json)
     else:
-        _score(run, request, as_json=json)
+        _score(run, request, precision, as_json=json)
     return 0
 
 
-def _score(run: Path, request: "ScoreRequest", *, as_json: bool) -> None:
+def _score(run: Path, request: "ScoreRequest", precision: Precision, *, as_json: bool) -> None:
     from elman.apps.cli.progress import scoring
+    from elman.recipes.precision import PrecisionCost, pack
     from elman.recipes.scoring import score_files
     from elman.recipes.trained import open_trained
 
-    trained = open_trained(run)
+    exact = open_trained(run)
+    trained = exact if precision == "float32" else pack(exact, precision)[0]
     with scoring(error_console()) as on_scored:
         score, notices = score_files(trained, request, on_scored=on_scored)
     figures = score.to_json()
+    if precision != "float32":
+        with scoring(error_console()) as on_scored:
+            plain = replace(request, per_token=None)
+            in_float32, _ = score_files(exact, plain, on_scored=on_scored)
+        cost = PrecisionCost(in_float32, score).bits_per_character
+        figures |= {"precision": precision, "bits_per_character_over_float32": cost}
+        say(f"note: {precision} weights take {cost:+.5f} bits per character over float32")
     for notice in notices:
         say(f"note: {notice}")
     if as_json:
@@ -91,11 +102,16 @@ def _score(run: Path, request: "ScoreRequest", *, as_json: bool) -> None:
         say(f"warning: {figures['warning']}")
 
 
-def _judge(run: Path, pairs: Path, request: "ScoreRequest", *, as_json: bool) -> None:
+def _judge(
+    run: Path, pairs: Path, request: "ScoreRequest", precision: Precision, *, as_json: bool
+) -> None:
     from elman.recipes.minimal_pairs import judge_pairs
+    from elman.recipes.precision import pack
     from elman.recipes.trained import open_trained
 
     trained = open_trained(run)
+    if precision != "float32":
+        trained = pack(trained, precision)[0]
     judged = judge_pairs(
         trained,
         pairs,

@@ -43,3 +43,4 @@ const Kernels &kernels_of(const std::string &level);
 void bind_levels(nb::module_ &m);
 void bind_recurrence(nb::module_ &m);
 void bind_softmax(nb::module_ &m);
+void bind_generation(nb::module_ &m);

@@ -14,5 +14,7 @@
 
 #include "softmax.inl"
 
+#include "generation.inl"
+
 const Kernels kernels_avx2 = {"avx2", isa_avx2::recurrence_kernels,
-                                 isa_avx2::softmax_kernels};
+                                 isa_avx2::softmax_kernels, isa_avx2::generation_kernels};

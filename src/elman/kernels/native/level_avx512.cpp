@@ -14,5 +14,7 @@
 
 #include "softmax.inl"
 
+#include "generation.inl"
+
 const Kernels kernels_avx512 = {"avx512", isa_avx512::recurrence_kernels,
-                                 isa_avx512::softmax_kernels};
+                                 isa_avx512::softmax_kernels, isa_avx512::generation_kernels};

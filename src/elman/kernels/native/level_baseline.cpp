@@ -14,5 +14,7 @@
 
 #include "softmax.inl"
 
+#include "generation.inl"
+
 const Kernels kernels_baseline = {"baseline", isa_baseline::recurrence_kernels,
-                                 isa_baseline::softmax_kernels};
+                                 isa_baseline::softmax_kernels, isa_baseline::generation_kernels};

@@ -1,5 +1,6 @@
 // The instruction sets that this file was built with, each with all its kernels.
 #pragma once
+#include "generation.h"
 #include "recurrence.h"
 #include "softmax.h"
 
@@ -7,6 +8,7 @@ struct Kernels {
     const char *name;
     RecurrenceKernels recurrence;
     SoftmaxKernels softmax;
+    GenerationKernels generation;
 };
 
 extern const Kernels kernels_baseline;

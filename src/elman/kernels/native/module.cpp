@@ -5,4 +5,5 @@ NB_MODULE(_native, m) {
     bind_levels(m);
     bind_recurrence(m);
     bind_softmax(m);
+    bind_generation(m);
 }
