@@ -10,7 +10,7 @@ from rich.text import Text
 from elman.recipes.benchmark.report import BenchRow
 from elman.recipes.benchmark.rows import Family
 
-WIDE = 110
+WIDE = 119
 """Columns of a terminal from which torch's setting is shown, and more of the kernel's reason."""
 
 Layout = Literal["recurrence", "ragged", "model"]
@@ -27,14 +27,14 @@ TITLES: Mapping[Family, str] = MappingProxyType(
 )
 SUBJECTS: Mapping[str, str] = MappingProxyType(
     {
-        "elman/tanh": "Elman, tanh",
-        "elman/relu": "Elman, ReLU",
-        "gru/after/keep": "GRU, reset after",
+        "elman/tanh": "Elman (tanh)",
+        "elman/relu": "Elman (ReLU)",
+        "gru/after/keep": "GRU (reset after)",
         "lstm": "LSTM",
     }
 )
 MODES: Mapping[str, str] = MappingProxyType(
-    {"forward": "forward", "training": "forward and backward", "generation": "generation"}
+    {"forward": "forward", "training": "training step", "generation": "generation"}
 )
 
 
@@ -65,21 +65,21 @@ def group_of(row: BenchRow) -> str:
 def columns_of(layout: Layout, *, wide: bool) -> tuple[BenchColumn, ...]:
     """Return the columns of `layout` for a terminal that is `wide` or has 80 columns."""
     ends: tuple[BenchColumn, ...] = (
-        BenchColumn("differs", 8, lambda row: f"{row.difference:.0e}"),
-        BenchColumn("kernel", 34 if wide else 14, lambda row: kernel_text(row, wide), left=True),
+        BenchColumn("differs", 8, lambda row: difference_text(row.difference)),
+        BenchColumn("kernel", 28 if wide else 14, lambda row: kernel_text(row, wide), left=True),
     )
     if wide:
         ends += (BenchColumn("torch's best", 22, lambda row: row.comparison.setting, left=True),)
     ratio = BenchColumn("ratio", 8, ratio_text)
     if layout == "model":
         return (
-            BenchColumn("model", 22, lambda row: row.subject, left=True),
+            BenchColumn("model", 21, lambda row: row.subject, left=True),
             BenchColumn("elman", 10, lambda row: _per_second(row, "tokens_per_second")),
             BenchColumn("torch", 10, lambda row: _per_second(row, "torch_tokens_per_second")),
             ratio,
             *ends,
         )
-    shape = BenchColumn("T,B,H", 11, _shape, left=True)
+    shape = BenchColumn("T,B,H", 12, _shape, left=True)
     ours = BenchColumn("elman", 9, lambda row: time_text(row.comparison.ours.median_seconds))
     if layout == "ragged":
         of_padded = BenchColumn("of padded", 11, lambda row: _share(row, "share_of_padded"))
@@ -104,9 +104,10 @@ def detail_lines(row: BenchRow) -> list[str]:
     """Return what a row of a model has beside its columns, in sentences short enough for a line."""
     figures, told = row.figures, []
     if "updates_compared" in figures:
+        apart = difference_text(row.difference)
         told.append(
-            f"losses of {figures['updates_compared']} updates differ by {row.difference:.0e} "
-            "nats per token at most"
+            f"losses of {figures['updates_compared']} updates differ by {apart} nats per token "
+            "at most"
         )
         told.append(_memory(row))
     if "far_position" in figures:
@@ -140,6 +141,11 @@ def ratio_text(row: BenchRow) -> Text:
     if row.kernel.standing != "native":
         return Text(f"{row.ratio:.2f}×", style="bright_black")
     return Text(f"{row.ratio:.2f}×", style="bold green" if row.ratio >= 1.0 else "bold yellow")
+
+
+def difference_text(difference: float) -> str:
+    """Return a difference with one digit; 0 says that both sides gave the same bits."""
+    return "0" if difference == 0.0 else f"{difference:.0e}"
 
 
 def time_text(seconds: float) -> str:

@@ -2,8 +2,10 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -29,6 +31,8 @@ from elman.recipes.benchmark.running import Listener
 BUSY = 0.25
 """Load for each core, from other work, that is worth a word before figures are believed."""
 
+_SUFFIXES: Mapping[str, str] = MappingProxyType({"bfloat16": ", bf16", "gpu": ", GPU"})
+
 
 class BenchView:
     """Prints on `out` as a run goes on, and shows how far it is on `err`.
@@ -43,6 +47,7 @@ class BenchView:
         self._shown = ExitStack()
         self._place: tuple[str, str] = ("", "")
         self._group = ""
+        self._num_rows = self._num_done = 0
         self._wide = out.width >= WIDE
 
     @contextmanager
@@ -51,18 +56,26 @@ class BenchView:
         with self._shown:
             yield Listener(self._begin, self._skip, self._stage, self._row)
 
-    def say(self, text: str | Text) -> None:
-        """Print one line, which a terminal breaks between words."""
+    def say(self, text: str | Text | Table) -> None:
+        """Print a line, which a terminal breaks between words, or a table."""
+        self._print(text, no_wrap=False)
+
+    def _print(self, shown: str | Text | Table, *, no_wrap: bool) -> None:
         console = self._err if self._above_bar else self._out
-        console.print(text, highlight=False, markup=False)
+        overflow: Literal["ellipsis"] | None = "ellipsis" if no_wrap else None
+        console.print(shown, highlight=False, markup=False, no_wrap=no_wrap, overflow=overflow)
         self._out.file.flush()
 
     def _begin(self, machine: MachineFacts, num_rows: int) -> None:
-        self.say("")
+        facts = Table.grid(padding=(0, 2, 0, 0))
+        facts.add_column(style="bright_black", no_wrap=True)
         for name, told in machine_lines(machine):
-            self.say(Text(f"{name:<11}", style="bright_black").append(told, style="default"))
+            facts.add_row(name, told)
+        self.say("")
+        self.say(facts)
         self.say("")
         self.say("ratio: torch's time over Elman's, medians of samples in turns; above 1 is faster")
+        self._num_rows = num_rows
         self._progress = ProgressLine(self._err, "", num_rows, "row")
         self._shown.enter_context(self._progress.shown())
 
@@ -91,17 +104,19 @@ class BenchView:
         self._line(row_line(row, columns))
         for detail in detail_lines(row):
             self.say(Text(f"    {detail}", style="bright_black"))
+        self._num_done += 1
+        if self._progress is not None and self._num_done == self._num_rows:
+            self._progress.at(self._num_done, "done")
 
     def _line(self, line: Text) -> None:
-        line.no_wrap, line.overflow = True, "ellipsis"
-        self.say(line)
+        self._print(line, no_wrap=True)
 
     def summary(self, report: BenchReport) -> None:
         """Print what the rows come to: peaks, geometric means, fallbacks, rows that are wrong."""
         if report.means:
             self.say("")
             self.say(Text("Geometric means of the ratios that count", style="bold"))
-            self._out.print(means_table(report.means))
+            self.say(means_table(report.means))
         lines = [*fallback_lines(report), *map(peak_line, report.peaks)]
         if lines:
             self.say("")
@@ -139,35 +154,43 @@ def machine_lines(machine: MachineFacts) -> list[tuple[str, str]]:
     return lines
 
 
-def means_table(means: list[Mean]) -> Table:
-    """Return the mean of each family, cell and mode, with the least ratio and what was counted."""
+def means_table(means: Sequence[Mean]) -> Table:
+    """Return a line for each family and cell: mean and least ratio and rows counted, by mode."""
     table = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
-    for title in ("", "mode"):
-        table.add_column(title, no_wrap=True)
-    for title in ("mean", "least", "counted", "to torch", "missed", "wrong"):
+    table.add_column("", no_wrap=True)
+    for title in ("forward", "least", "counted", "training", "least", "counted"):
         table.add_column(title, justify="right", no_wrap=True)
-    for mean in means:
-        name = SUBJECTS.get(mean.subject, mean.subject)
-        name = name if mean.family == "recurrences" else f"{name}, {mean.family}"
-        table.add_row(
-            f"  {name}",
-            mean.mode,
-            Text(_times(mean.ratio), style="bold green" if mean.ratio else ""),
-            _times(mean.least),
-            *(str(n) for n in (mean.num_counted, mean.num_given, mean.num_missed, mean.num_wrong)),
-        )
+    found = {(mean.family, mean.subject, mean.mode): mean for mean in means}
+    for family, subject in dict.fromkeys((mean.family, mean.subject) for mean in means):
+        name = SUBJECTS.get(subject, subject)
+        cells = [
+            cell
+            for mode in ("forward", "training")
+            for cell in _mean_cells(found.get((family, subject, mode)))
+        ]
+        table.add_row(f"  {name}{_SUFFIXES.get(family, '')}", *cells)
     return table
+
+
+def _mean_cells(mean: Mean | None) -> list[str | Text]:
+    if mean is None:
+        return ["", "", ""]
+    style = "" if mean.ratio is None else "bold green" if mean.ratio >= 1.0 else "bold yellow"
+    counted = f"{mean.num_counted} of {mean.num_rows}"
+    return [Text(_times(mean.ratio), style=style), _times(mean.least), counted]
 
 
 def fallback_lines(report: BenchReport) -> list[str]:
     """Return each reason for which rows did not run natively, and how many there are."""
     reasons = Counter(
-        (row.kernel.standing, reason)
+        (row.kernel.standing, row.kernel.told)
         for row in report.rows
         if row.agrees and row.kernel.standing != "native"
-        for reason in (row.kernel.told,)
     )
-    return [f"{standing}, {count} rows: {reason}" for (standing, reason), count in reasons.items()]
+    return [
+        f"{standing}, {count} row{'' if count == 1 else 's'}: {reason}"
+        for (standing, reason), count in reasons.items()
+    ]
 
 
 def peak_line(peak: MatrixPeak) -> str:

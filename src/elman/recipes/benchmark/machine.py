@@ -12,9 +12,6 @@ import torch
 from elman.kernels.dispatch import FORCE_VARIABLE
 from elman.recipes.benchmark.timing import Contender, Stopwatch
 
-PEAK_SIZE = 2048
-"""Rows and columns of the square matrices whose product is taken as the machine's peak."""
-
 NATIVE_MODULE = "elman.kernels._native"
 
 
@@ -29,7 +26,7 @@ class NativeFacts:
 def native_facts() -> NativeFacts:
     """Return what is known of the native module without loading it."""
     if importlib.util.find_spec(NATIVE_MODULE) is None:
-        return NativeFacts(False, f"there is no module {NATIVE_MODULE}: torch's operators are used")
+        return NativeFacts(False, f"{NATIVE_MODULE} is not built here, so torch's operators run")
     return NativeFacts(True, "present")
 
 
@@ -95,7 +92,7 @@ class MatrixPeak:
 
 
 def matrix_peak(
-    stopwatch: Stopwatch, dtype: torch.dtype, device: torch.device, *, size: int = PEAK_SIZE
+    stopwatch: Stopwatch, dtype: torch.dtype, device: torch.device, *, size: int
 ) -> MatrixPeak:
     """Return the largest rate of 2 n³ operations, at their least time, of torch's two products."""
     drawn = torch.Generator().manual_seed(0)

@@ -93,9 +93,15 @@ class Mean:
     ratio: float | None
     least: float | None
     num_counted: int
+    num_native: int
     num_given: int
     num_missed: int
     num_wrong: int
+
+    @property
+    def num_rows(self) -> int:
+        """All rows, counted or not; a row given to torch may be counted as well."""
+        return self.num_native + self.num_given + self.num_missed + self.num_wrong
 
     def to_json(self) -> dict[str, object]:
         """Return what JSON can hold; null where no row counts."""
@@ -105,7 +111,9 @@ class Mean:
             "mode": self.mode,
             "geometric_mean": self.ratio,
             "least": self.least,
+            "num_rows": self.num_rows,
             "num_counted": self.num_counted,
+            "num_native": self.num_native,
             "num_given_to_torch": self.num_given,
             "num_missed": self.num_missed,
             "num_wrong_values": self.num_wrong,
@@ -128,6 +136,7 @@ def _mean(place: tuple[Family, str, Mode], group: Sequence[BenchRow]) -> Mean:
         ratio=math.exp(math.fsum(map(math.log, counted)) / len(counted)) if counted else None,
         least=min(counted, default=None),
         num_counted=len(counted),
+        num_native=sum(row.kernel.standing == "native" for row in right),
         num_given=sum(row.kernel.standing == "given to torch" for row in right),
         num_missed=sum(row.kernel.standing == "miss" for row in right),
         num_wrong=len(group) - len(right),

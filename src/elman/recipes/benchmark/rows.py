@@ -64,7 +64,7 @@ class Programme:
     `loss_steps` updates without dropout are compared with torch's, `memory_steps` updates are made
     where peak memory is measured. Generation hands out `tokens_per_call` tokens in each timed call,
     compares `checked_tokens` with torch's, and carries its state on for `carry_seconds`, but not
-    beyond `far_position`.
+    beyond `far_position`. The machine's peak is a product of square matrices of `peak_size` rows.
     """
 
     effort: Effort
@@ -80,6 +80,7 @@ class Programme:
     checked_tokens: int
     carry_seconds: float
     far_position: int = 1_000_000
+    peak_size: int = 2048
 
 
 _COMMON = (

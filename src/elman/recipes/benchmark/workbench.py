@@ -30,14 +30,15 @@ class Workbench:
     programme: Programme
     stopwatch: Stopwatch
     tell: Callable[[str], None] = lambda stage: None
-    peak_size: int = 2048
     _peaks: dict[tuple[torch.dtype, str], MatrixPeak] = field(default_factory=dict)
 
     def peak(self, dtype: torch.dtype, device: torch.device) -> MatrixPeak:
         """Return the best rate of products of `dtype` on `device` in this run."""
         place = (dtype, device.type)
         if place not in self._peaks:
-            self._peaks[place] = matrix_peak(self.stopwatch, dtype, device, size=self.peak_size)
+            self._peaks[place] = matrix_peak(
+                self.stopwatch, dtype, device, size=self.programme.peak_size
+            )
         return self._peaks[place]
 
     @property
