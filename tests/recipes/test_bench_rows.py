@@ -1,6 +1,7 @@
 """Rows of every family on tiny shapes: their structure, what they check, what they call a miss."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,10 @@ import torch
 from tiny_bench import ONCE, TINY, HandClock, tiny_bench
 from torch import Tensor
 
-from elman.kernels import dispatch
+from elman.cells.cell import Cell, CellState
 from elman.kernels.dispatch import KernelPlan
-from elman.kernels.torch_fused import TORCH_KERNELS, Kernel, KernelState, KernelWeights
-from elman.recipes.benchmark import word
+from elman.layers.recurrence import recur
+from elman.recipes.benchmark import recurrences, word
 from elman.recipes.benchmark.generation import (
     FIRST_ID,
     begun,
@@ -47,13 +48,25 @@ def recurrence(key: str, shape: Shape = SMALL, mode: Mode = "forward") -> BenchR
     return recurrence_row(tiny_bench(), "recurrences", key, shape, mode, CPU)
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, kernel: Kernel, reason: str) -> None:
-    """Let every plan choose `kernel` and say `reason`."""
+def pretend_native(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[Tensor], Tensor] = lambda states: states
+) -> None:
+    """Let recurrences hand on what `change` makes of their states, and call that native."""
 
-    def choose(self: KernelPlan, key: str, x_BTE: Tensor) -> tuple[Kernel, str]:
-        return kernel, reason
+    def changed(
+        cell: Cell,
+        x_BTE: Tensor,
+        state: CellState | None,
+        lengths_B: Tensor | None,
+        *,
+        plan: KernelPlan,
+    ) -> tuple[Tensor, CellState]:
+        states_BTH, last = recur(cell, x_BTE, state, lengths_B, plan=plan)
+        return change(states_BTH), last
 
-    monkeypatch.setattr(dispatch.KernelPlan, "_choose", choose)
+    record = {"choice": "auto"} | dict.fromkeys(RECURRENT_KEYS, "native: pretended")
+    monkeypatch.setattr(recurrences, "recur", changed)
+    monkeypatch.setattr(KernelPlan, "record", lambda plan: record)
 
 
 @pytest.mark.parametrize("key", RECURRENT_KEYS)
@@ -79,55 +92,47 @@ def test_operations_are_those_of_the_products() -> None:
     assert operations("gru/after/keep", SMALL, "training") == 3 * 6 * 2 * 15 * 10
 
 
-def test_a_single_step_that_runs_the_readable_loop_is_a_miss() -> None:
-    row = recurrence("gru/after/keep", Shape(1, 2, 5))
+def test_the_readable_loop_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELMAN_KERNELS", "reference")
+    row = recurrence("lstm")
     assert row.agrees
     assert row.kernel.standing == "miss"
+    assert row.kernel.told == "reference: asked for"
     assert row.counted_ratio is None
 
 
-def test_the_reference_forced_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ELMAN_KERNELS", "reference")
-    row = recurrence("lstm")
-    assert row.kernel.standing == "miss"
-    assert row.kernel.told == "reference: asked for"
+def test_torch_that_was_asked_for_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELMAN_KERNELS", "torch")
+    assert recurrence("lstm").counted_ratio is None
 
 
 def test_a_native_kernel_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, TORCH_KERNELS["gru/after/keep"], "native: pretended")
+    pretend_native(monkeypatch)
     row = recurrence("gru/after/keep", mode="training")
     assert row.kernel.standing == "native"
     assert row.counted_ratio == row.ratio is not None
 
 
-def test_a_wrong_kernel_is_caught_however_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(
-        x_BTE: Tensor, state: KernelState, weights: KernelWeights
-    ) -> tuple[Tensor, KernelState]:
-        states_BTH, last = TORCH_KERNELS["gru/after/keep"](x_BTE, state, weights)
-        return states_BTH * 1.001, last
-
-    pretend(monkeypatch, wrong, "native: wrong")
-    for mode in MODES:
-        row = recurrence("gru/after/keep", mode=mode)
-        assert not row.agrees
-        assert row.ratio is None
-        assert row.counted_ratio is None
+@pytest.mark.parametrize("key", RECURRENT_KEYS)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_wrong_kernel_is_caught_however_fast(
+    monkeypatch: pytest.MonkeyPatch, key: str, mode: Mode
+) -> None:
+    pretend_native(monkeypatch, lambda states_BTH: states_BTH * 1.02)
+    row = recurrence(key, mode=mode)
+    assert not row.agrees
+    assert row.ratio is None
+    assert row.counted_ratio is None
 
 
-def test_a_wrong_gradient_is_caught_where_values_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_bias_gradient(
-        x_BTE: Tensor, state: KernelState, weights: KernelWeights
-    ) -> tuple[Tensor, KernelState]:
-        weight_ih, weight_hh, bias_ih, bias_hh = weights
-        half_right = bias_hh * 0.5 + (bias_hh * 0.5).data  # the value, and half the gradient
-        return TORCH_KERNELS["elman/relu"](
-            x_BTE, state, (weight_ih, weight_hh, bias_ih, half_right)
-        )
-
-    pretend(monkeypatch, without_bias_gradient, "native: wrong backwards")
-    assert recurrence("elman/relu", mode="forward").agrees
-    assert not recurrence("elman/relu", mode="training").agrees
+@pytest.mark.parametrize("key", RECURRENT_KEYS)
+def test_a_wrong_gradient_is_caught_where_values_are_right(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    # The values as they are, and nine tenths of the gradient.
+    pretend_native(monkeypatch, lambda states_BTH: states_BTH * 0.9 + states_BTH.data * 0.1)
+    assert recurrence(key, mode="forward").agrees
+    assert not recurrence(key, mode="training").agrees
 
 
 def test_rows_in_bfloat16_are_compared_with_float32_values() -> None:
@@ -158,13 +163,10 @@ def test_a_ragged_row_is_set_beside_padding_and_beside_packing(mode: Mode) -> No
     assert set(row.comparison.tried) == {"packed, oneDNN", "packed, no oneDNN"}
 
 
-def test_a_kernel_that_runs_over_the_padding_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    from elman.layers.recurrence import recur
-
-    def over_padding(cell, x_BTE, state, lengths_B, *, plan):  # type: ignore[no-untyped-def]
-        return recur(cell, x_BTE, state, None, plan=plan)
-
-    monkeypatch.setattr("elman.recipes.benchmark.recurrences.recur", over_padding)
+def test_a_kernel_that_leaves_something_at_the_padding_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pretend_native(monkeypatch, lambda states_BTH: states_BTH + 1e-3 * (states_BTH == 0.0))
     assert not ragged_row(tiny_bench(), "lstm", Shape(6, 4, 5), "forward").agrees
 
 

@@ -1,6 +1,5 @@
 """The machine that was measured, and what it can do at best: products and reading."""
 
-import importlib.util
 import os
 import platform
 from dataclasses import asdict, dataclass
@@ -10,9 +9,8 @@ import numpy as np
 import torch
 
 from elman.kernels.dispatch import FORCE_VARIABLE
+from elman.kernels.native_module import NOT_BUILT, native_level, native_levels
 from elman.recipes.benchmark.timing import Contender, Stopwatch
-
-NATIVE_MODULE = "elman.kernels._native"
 
 
 @dataclass(frozen=True)
@@ -24,10 +22,12 @@ class NativeFacts:
 
 
 def native_facts() -> NativeFacts:
-    """Return what is known of the native module without loading it."""
-    if importlib.util.find_spec(NATIVE_MODULE) is None:
-        return NativeFacts(False, f"{NATIVE_MODULE} is not built here, so torch's operators run")
-    return NativeFacts(True, "present")
+    """Return the instruction set of the native kernels, or why there are none."""
+    levels = native_levels()
+    if not levels:
+        return NativeFacts(False, NOT_BUILT)
+    others = ", ".join(level for level in levels if level != native_level())
+    return NativeFacts(True, native_level() + (f" (offered as well: {others})" if others else ""))
 
 
 @dataclass(frozen=True)
