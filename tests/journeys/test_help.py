@@ -9,7 +9,8 @@ Elman = Callable[..., "CompletedProcess[str]"]
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["train", "--help"], ["train", "lm", "--help"], ["score", "-h"]]
+    "arguments",
+    [["--help"], ["train", "--help"], ["train", "lm", "--help"], ["score", "-h"], ["bench", "-h"]],
 )
 def test_help_is_on_standard_output_and_its_exit_status_is_zero(
     elman: Elman, arguments: list[str]

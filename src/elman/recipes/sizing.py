@@ -55,10 +55,14 @@ def precision_of(settings: Settings) -> Precision:
     """
     if settings.training.precision != "auto":
         return settings.training.precision
-    able = torch.cpu.get_capabilities()
-    native = bool(able.get("avx512_bf16")) or bool(able.get("amx_bf16"))
     wide = settings.model.hidden_size >= LEAST_BFLOAT16_UNITS
-    return "bfloat16" if native and wide else "float32"
+    return "bfloat16" if has_bfloat16_products() and wide else "float32"
+
+
+def has_bfloat16_products() -> bool:
+    """Return whether the processor multiplies bfloat16 by itself."""
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("avx512_bf16")) or bool(able.get("amx_bf16"))
 
 
 def _for_characters(num_tokens: int) -> list[str]:

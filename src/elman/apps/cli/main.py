@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 from rich.console import Console
 
 from elman import __version__
+from elman.apps.cli.bench import bench
 from elman.apps.cli.convert import convert
 from elman.apps.cli.demo import demo
 from elman.apps.cli.generate import generate
@@ -39,7 +40,7 @@ def build_app() -> App:
         console=Console(highlight=False),
         error_console=Console(stderr=True, highlight=False),
     )
-    for verb in (demo, score, generate, convert):
+    for verb in (demo, score, generate, convert, bench):
         app.command(verb)
     app.command(train)
     return app
