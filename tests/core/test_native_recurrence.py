@@ -1,8 +1,10 @@
 """Native kernels have the values and gradients of the readable loop, at any size and level."""
 
+import math
+
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from elman.cells.registry import CELLS
@@ -152,6 +154,8 @@ def test_saturated_and_nan_inputs_stay_in_their_rows(key, level) -> None:
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**31), odd=st.sampled_from([float("nan"), float("inf"), -1e38, 3e38]))
 def test_nan_and_infinity_come_out_where_the_loop_has_them(key, seed, odd) -> None:
+    # Without a function that bounds the state, huge terms cancel, and the order of sums decides.
+    assume(key != "elman/identity" or not math.isfinite(odd))
     cell, x_BTE, first, _, _, lengths_B = values_for(key, (4, 5, 3, 18), seed)
     cell.initialise(torch.Generator().manual_seed(seed))
     x_BTE = x_BTE.float()
