@@ -92,7 +92,7 @@ def test_damaged_facts_are_refused(facts: dict[str, object]) -> None:
 
 
 @settings(derandomize=True, max_examples=300)
-@given(st.lists(st.binary(max_size=3) | st.characters().map(lambda c: c.encode()), max_size=20))
+@given(st.lists(st.binary(max_size=3) | st.characters(codec="utf-8").map(str.encode), max_size=20))
 def test_the_pieces_joined_are_the_text_of_all_bytes_at_once(tokens: list[bytes]) -> None:
     stream = TextStream(tokens.__getitem__)
     pieces = [stream.push(token) for token in range(len(tokens))]
