@@ -144,7 +144,7 @@ def test_a_mean_stands_beside_its_least_ratio_and_its_count() -> None:
 
 
 def test_an_interrupted_run_says_so() -> None:
-    assert "1 rows in 1 min 15 s; interrupted" in shown(RECURRENCE, complete=False)
+    assert "1 row in 1 min 15 s; interrupted" in shown(RECURRENCE, complete=False)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,23 @@ def test_a_hopeless_setting_is_called_once() -> None:
     assert clock.order.count("h") == 1
 
 
+def test_of_long_calls_the_best_settings_of_the_pilot_alone_are_measured() -> None:
+    clock = HandClock()
+    theirs = {
+        name: clock.taking(name, seconds) for name, seconds in (("a", 2.2), ("b", 2.0), ("c", 2.1))
+    }
+    found = Stopwatch(THRICE, clock).compare(clock.taking("ours", 1.0), theirs)
+    assert [clock.order.count(name) for name in "abc"] == [2, 5, 5]
+    assert found.tried["a"] == pytest.approx(2.2)
+
+
+def test_of_short_calls_all_settings_near_the_best_are_measured() -> None:
+    clock = HandClock()
+    theirs = {name: clock.taking(name, 1e-3) for name in "abc"}
+    Stopwatch(THRICE, clock).compare(clock.taking("ours", 1e-3), theirs)
+    assert [clock.order.count(name) for name in "abc"] == [5, 5, 5]
+
+
 def test_where_all_settings_of_torch_are_hopeless_the_best_is_still_measured() -> None:
     clock = HandClock()
     theirs = {"a": clock.taking("a", 90.0), "b": clock.taking("b", 100.0)}

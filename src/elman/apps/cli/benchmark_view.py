@@ -129,7 +129,7 @@ class BenchView:
         self.say("")
         ending = "" if report.complete else "; interrupted, so that later rows are missing"
         taken = duration_text(report.elapsed_seconds)
-        self.say(f"{len(report.rows)} rows in {taken}{ending}")
+        self.say(f"{_rows(len(report.rows))} in {taken}{ending}")
 
 
 def machine_lines(machine: MachineFacts) -> list[tuple[str, str]]:
@@ -188,8 +188,7 @@ def fallback_lines(report: BenchReport) -> list[str]:
         if row.agrees and row.kernel.standing != "native"
     )
     return [
-        f"{standing}, {count} row{'' if count == 1 else 's'}: {reason}"
-        for (standing, reason), count in reasons.items()
+        f"{standing}, {_rows(count)}: {reason}" for (standing, reason), count in reasons.items()
     ]
 
 
@@ -212,6 +211,10 @@ def bench_consoles(*, as_json: bool) -> tuple[Console, Console]:
     if as_json:
         return err, err
     return Console(file=sys.stdout, highlight=False), err
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _times(ratio: float | None) -> str:

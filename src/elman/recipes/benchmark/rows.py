@@ -100,7 +100,7 @@ EXAMPLES_MODEL = ModelSizes(2, 200, 33_278)
 
 FULL = Programme(
     effort=Effort(
-        sample_seconds=0.005, row_seconds=2.0, least_repeats=5, most_repeats=41, pilot_samples=2
+        sample_seconds=0.005, row_seconds=1.0, least_repeats=5, most_repeats=41, pilot_samples=2
     ),
     shapes=_COMMON + _ODD,
     ragged=(Shape(400, 32, 256), Shape(400, 20, 650), Shape(64, 32, 128)),
@@ -114,7 +114,7 @@ FULL = Programme(
     checked_tokens=200,
     carry_seconds=60.0,
 )
-"""Every row there is, in some minutes."""
+"""Every row there is, in about a quarter of an hour on two cores."""
 
 QUICK = Programme(
     effort=Effort(sample_seconds=0.002, row_seconds=0.15, least_repeats=3, most_repeats=15),

@@ -14,9 +14,14 @@ Clock = Callable[[], float]
 CLEARLY_SLOWER = 1.3
 """A setting of torch this much slower than torch's best in the pilot is not measured further."""
 
-HOPELESS, LONG_CALL_SECONDS = 3.0, 0.01
-"""What takes this many times the quickest in its first call is called no more, where calls are so
-long that what a first call prepares is little of them."""
+LONG_CALL_SECONDS = 0.01
+"""Calls of this length are measured well by a single one."""
+
+HOPELESS = 3.0
+"""A long call that takes this many times the quickest at first is made no more."""
+
+LONG_CALLS_KEPT = 2
+"""Settings of torch that are measured further where calls are long: the best of the pilot."""
 
 
 class StopAskedError(Exception):
@@ -55,7 +60,7 @@ class Comparison:
     """Elman's time, the best time of torch, the setting that gave it, and all that were tried.
 
     `tried` holds seconds of each setting of torch: the median, or the pilot's least where that was
-    clearly slower than the best. `beside` holds other ways of Elman's own, measured in the turns.
+    not measured further. `beside` holds other ways of Elman's own, measured in the turns.
     """
 
     ours: Timing
@@ -108,17 +113,13 @@ class Stopwatch:
         """Return `ours` beside the best of `theirs`, all in turns, and those `beside` as well.
 
         Every call is made once unmeasured; a pilot then drops the settings of torch that are
-        clearly slower than its best.
+        clearly slower than its best, and of long calls all but the best few.
         """
         more = beside or {}
         calls = {self._own: ours, **more, **theirs}
         pilot = self._pilot(calls)
-        best = min(pilot[name] for name in theirs)
-        kept = {
-            name: contender
-            for name, contender in calls.items()
-            if name not in theirs or pilot[name] <= CLEARLY_SLOWER * best
-        }
+        dropped = _dropped({name: pilot[name] for name in theirs})
+        kept = {name: contender for name, contender in calls.items() if name not in dropped}
         timings = self._in_turns(kept, pilot)
         own = timings.pop(self._own)
         others = {name: timings.pop(name) for name in more}
@@ -172,3 +173,13 @@ class Stopwatch:
             for _ in range(num_calls):
                 contender.call()
             return (self.clock() - started) / num_calls
+
+
+def _dropped(pilot: Mapping[str, float]) -> set[str]:
+    """Return the settings of torch that are not measured further, by the seconds of the pilot."""
+    ranked = sorted(pilot, key=lambda name: pilot[name])
+    best = pilot[ranked[0]]
+    dropped = {name for name in ranked if pilot[name] > CLEARLY_SLOWER * best}
+    if best >= LONG_CALL_SECONDS:
+        dropped.update(ranked[LONG_CALLS_KEPT:])
+    return dropped
