@@ -103,7 +103,7 @@ def main() -> int:
     held = [
         show(
             console,
-            "Cells: on the readable path, then on the fast one where they differ",
+            "Cells: on the readable path, then torch's, then the native one where they differ",
             list(PROMISES),
             cell_entry,
         ),

@@ -6,9 +6,6 @@ from types import MappingProxyType
 import torch
 from independent import ROWS
 from subjects import (
-    EXACT_32,
-    EXACT_64,
-    PARITY_64,
     SIZES,
     Subject,
     assert_close,
@@ -22,11 +19,14 @@ from elman.kernels.scan import SCANS
 
 DIRECTIONS = ("forward", "backward")
 LENGTHS = torch.tensor([4, 0, 7, 1, 4, 6])
+FUZZED_SIZES = ((1, 1, 2, 17), (1, 9, 3, 5), (7, 1, 5, 33), (13, 6, 4, 16), (26, 4, 9, 49))
+"""(B, T, E, H) about the edges of tiles and vectors: one row, one step, odd and even sizes."""
+LOOP = Subject("any", "reference", lambda *_: None)
 
 
 def none_state_is_zeros_bit_for_bit(subject: Subject) -> None:
     for batch_size, num_steps, input_size, hidden_size in SIZES:
-        for dtype in (torch.float32, torch.float64):
+        for dtype in subject.tolerances:
             cell = subject.cell(input_size, hidden_size, seed=1, dtype=dtype)
             x_BTE = normal(batch_size, num_steps, input_size, seed=2, dtype=dtype)
             zeros = cell.pack_state(
@@ -44,23 +44,26 @@ def equals_numpy_in_both_directions(subject: Subject) -> None:
     assert equations in ROWS, f"{equations} needs an independent reference in ROWS"
     for batch_size, num_steps, input_size, hidden_size in SIZES:
         cell = subject.cell(input_size, hidden_size, seed=3)
-        x_BTE = normal(batch_size, num_steps, input_size, seed=4)
+        x_BTE = subject.normal(batch_size, num_steps, input_size, seed=4)
         first = random_state(cell, batch_size, seed=5)
         lengths = [max(num_steps - row, 0) for row in range(batch_size)]
-        weights = {name: weight.detach().numpy() for name, weight in cell.named_parameters()}
+        weights = {n: weight.detach().double().numpy() for n, weight in cell.named_parameters()}
         for direction in DIRECTIONS:
             states_BTH, last = subject.run(cell, x_BTE, first, torch.tensor(lengths), direction)
             turn = slice(None, None, 1 if direction == "forward" else -1)
             for row, length in enumerate(lengths):
                 if length == 0:
                     continue
-                begin = tuple(part[row].numpy() for part in first)
-                want_TH, want = ROWS[equations](x_BTE[row, :length].numpy()[turn], begin, weights)
+                begin = tuple(part[row].double().numpy() for part in first)
+                x_TE = x_BTE[row, :length].double().numpy()[turn]
+                want_TH, want = ROWS[equations](x_TE, begin, weights)
                 got_TH = states_BTH[row, :length]
                 want_TH = torch.from_numpy(want_TH[turn].copy())
-                assert_close(got_TH, want_TH, PARITY_64, f"{direction} outputs of row {row}")
+                assert_close(got_TH, want_TH, subject.parity, f"{direction} outputs of row {row}")
                 for name, got_H, want_H in zip(cell.state_names, last, want, strict=True):
-                    assert_close(got_H[row], torch.from_numpy(want_H), PARITY_64, f"final {name}")
+                    assert_close(
+                        got_H[row], torch.from_numpy(want_H), subject.parity, f"final {name}"
+                    )
 
 
 TORCH_TWINS: Mapping[str, Callable[[int, int], nn.RNNBase]] = MappingProxyType(
@@ -84,28 +87,62 @@ def equals_torch_nn_with_gradients(subject: Subject) -> None:
         with torch.no_grad():
             for got, want in zip(twin.parameters(), cell.weights, strict=True):
                 got.copy_(want)
-        x_BTE = normal(batch_size, num_steps, input_size, seed=7).requires_grad_()
+        x_BTE = subject.normal(batch_size, num_steps, input_size, seed=7).requires_grad_()
         first = [part.requires_grad_() for part in random_state(cell, batch_size, seed=8)]
-        pull_BTH = normal(batch_size, num_steps, cell.output_size, seed=9)
+        pull_BTH = subject.normal(batch_size, num_steps, cell.output_size, seed=9)
         states_BTH, last = subject.run(cell, x_BTE, cell.pack_state(first))
-        hx = tuple(part.unsqueeze(0) for part in first)
-        want_BTH, want_last = twin(x_BTE, hx if len(hx) > 1 else hx[0])
+        leaves = [part.double() for part in (x_BTE, *first)]
+        hx = tuple(part.unsqueeze(0) for part in leaves[1:])
+        want_BTH, want_last = twin(leaves[0], hx if len(hx) > 1 else hx[0])
         want_parts = want_last if isinstance(want_last, tuple) else (want_last,)
-        assert_close(states_BTH, want_BTH, PARITY_64, "outputs")
+        assert_close(states_BTH, want_BTH, subject.parity, "outputs")
         got_total, want_total = (states_BTH * pull_BTH).sum(), (want_BTH * pull_BTH).sum()
         for got, want in zip(last, want_parts, strict=True):
-            assert_close(got, want.squeeze(0), PARITY_64, "final state")
+            assert_close(got, want.squeeze(0), subject.parity, "final state")
             got_total, want_total = got_total + got.sin().sum(), want_total + want.sin().sum()
         got_all = gradients_of(subject, cell, got_total, [x_BTE, *first])
-        want_all = torch.autograd.grad(want_total, [x_BTE, *first, *twin.parameters()])
+        want_all = torch.autograd.grad(want_total, [*leaves, *twin.parameters()])
         for place, (got, want) in enumerate(zip(got_all, want_all, strict=True)):
-            assert_close(got, want, PARITY_64, f"gradient {place}")
+            assert_close(got, want, subject.parity, f"gradient {place}")
+
+
+def equals_the_readable_loop_with_gradients(subject: Subject) -> None:
+    """In both directions, on full and on ragged rows; the loop in float64."""
+    for place, (batch_size, num_steps, input_size, hidden_size) in enumerate(FUZZED_SIZES):
+        generator = torch.Generator().manual_seed(100 + place)
+        cell = subject.build(input_size, hidden_size)
+        cell.initialise(generator)  # of this size a recurrence does not enlarge roundings
+        cell.to(subject.dtype)
+        x_BTE = subject.normal(batch_size, num_steps, input_size, seed=place)
+        first = random_state(cell, batch_size, seed=50 + place)
+        pull_BTH = subject.normal(batch_size, num_steps, cell.output_size, seed=90 + place)
+        ragged_B = torch.randint(0, num_steps + 1, (batch_size,), generator=generator)
+        for lengths_B in (None, ragged_B):
+            for direction in DIRECTIONS:
+                found = []
+                for path, dtype in ((subject, subject.dtype), (LOOP, torch.float64)):
+                    cell.to(dtype)
+                    leaves = [part.to(dtype).requires_grad_() for part in (x_BTE, *first)]
+                    begin = cell.pack_state(leaves[1:])
+                    states_BTH, last = path.run(cell, leaves[0], begin, lengths_B, direction)
+                    total = (states_BTH * pull_BTH).sum() + sum(part.sin().sum() for part in last)
+                    found.append([states_BTH, *last, *gradients_of(path, cell, total, leaves)])
+                    cell.to(subject.dtype)
+                for got, want in zip(*found, strict=True):
+                    size = want.abs().max().item() if want.numel() else 0.0
+                    assert_close(got, want, subject.parity * max(1.0, size), f"{direction}")
+
+
+FINITE_DIFFERENCES = (
+    "gradients_are_those_of_finite_differences",
+    "second_derivatives_are_those_of_finite_differences",
+)
 
 
 def _run_of(subject: Subject):
     """A function of input, state and weights, ragged rows among them, and where to ask it."""
     cell = subject.cell(2, 3, seed=10)
-    x_BTE = normal(3, 4, 2, seed=11).requires_grad_()
+    x_BTE = subject.normal(3, 4, 2, seed=11).requires_grad_()
     first = [part.requires_grad_() for part in random_state(cell, 3, seed=12)]
     lengths_B = torch.tensor([2, 4, 0])
     names = [name for name, _ in cell.named_parameters()]
@@ -133,8 +170,8 @@ def second_derivatives_are_those_of_finite_differences(subject: Subject) -> None
 
 def two_chunks_are_the_whole_with_gradients(subject: Subject) -> None:
     cell = subject.cell(3, 5, seed=13)
-    x_BTE = normal(6, 7, 3, seed=14).requires_grad_()
-    pull_BTH = normal(6, 7, cell.output_size, seed=15)
+    x_BTE = subject.normal(6, 7, 3, seed=14).requires_grad_()
+    pull_BTH = subject.normal(6, 7, cell.output_size, seed=15)
     for lengths_B in (None, LENGTHS):
         whole_BTH, whole = subject.run(cell, x_BTE, None, lengths_B)
         whole_total = (whole_BTH * pull_BTH).sum() + sum(part.sin().sum() for part in whole)
@@ -147,19 +184,22 @@ def two_chunks_are_the_whole_with_gradients(subject: Subject) -> None:
             second_BTH, last = subject.run(cell, x_BTE[:, cut:], state, late)
             both_BTH = torch.cat([first_BTH, second_BTH], dim=1)
             total = (both_BTH * pull_BTH).sum() + sum(part.sin().sum() for part in last)
-            assert_close(both_BTH, whole_BTH, EXACT_64, f"outputs cut at {cut}")
+            assert_close(both_BTH, whole_BTH, subject.exact, f"outputs cut at {cut}")
             for got, want in zip(last, whole, strict=True):
-                assert_close(got, want, EXACT_64, f"final state cut at {cut}")
+                assert_close(got, want, subject.exact, f"final state cut at {cut}")
             for got, want in zip(
                 gradients_of(subject, cell, total, [x_BTE]), whole_grads, strict=True
             ):
-                assert_close(got, want, EXACT_64, f"gradients cut at {cut}")
+                assert_close(got, want, subject.exact_gradient, f"gradients cut at {cut}")
 
 
 def padding_is_invisible(subject: Subject) -> None:
     """Forward, backward and in the final state: rows alone are rows in a batch padded with NaN."""
     cell = subject.cell(3, 5, seed=16)
-    clean_BTE, pull_BTH = normal(6, 7, 3, seed=17), normal(6, 7, cell.output_size, seed=18)
+    clean_BTE, pull_BTH = (
+        subject.normal(6, 7, 3, seed=17),
+        subject.normal(6, 7, cell.output_size, seed=18),
+    )
     pad_BT = torch.arange(7) >= LENGTHS.unsqueeze(1)
     x_BTE = clean_BTE.masked_fill(pad_BT.unsqueeze(2), torch.nan).requires_grad_()
     first = random_state(cell, 6, seed=19)
@@ -178,21 +218,28 @@ def padding_is_invisible(subject: Subject) -> None:
                 continue
             alone_BTE = clean_BTE[row : row + 1, :length].requires_grad_()
             alone_BTH, alone = subject.run(cell, alone_BTE, begin, None, direction)
-            assert_close(states_BTH[row : row + 1, :length], alone_BTH, EXACT_64, "outputs")
+            assert_close(states_BTH[row : row + 1, :length], alone_BTH, subject.exact, "outputs")
             for got, want in zip(last, alone, strict=True):
-                assert_close(got[row : row + 1], want, EXACT_64, "final state")
+                assert_close(got[row : row + 1], want, subject.exact, "final state")
             alone_total = (alone_BTH * pull_BTH[row : row + 1, :length]).sum()
             alone_total = alone_total + sum(part.sin().sum() for part in alone)
             grad_BTE, *grads = gradients_of(subject, cell, alone_total, [alone_BTE])
-            assert_close(x_grad_BTE[row : row + 1, :length], grad_BTE, EXACT_64, "input gradient")
+            assert_close(
+                x_grad_BTE[row : row + 1, :length],
+                grad_BTE,
+                subject.exact_gradient,
+                "input gradient",
+            )
             sums = [left + right for left, right in zip(sums, grads, strict=True)]
         for got, want in zip(weight_grads, sums, strict=True):
-            assert_close(got, want, EXACT_64, "weight gradients are the sum over rows")
+            assert_close(
+                got, want, subject.exact_gradient, "weight gradients are the sum over rows"
+            )
 
 
 def batch_order_and_size_change_nothing(subject: Subject) -> None:
     order = torch.tensor([3, 5, 0, 4, 1, 2])
-    for dtype, tolerance in ((torch.float64, EXACT_64), (torch.float32, EXACT_32)):
+    for dtype, tolerance in subject.tolerances.items():
         cell = subject.cell(3, 5, seed=20, dtype=dtype)
         x_BTE, first = normal(6, 7, 3, seed=21, dtype=dtype), random_state(cell, 6, seed=22)
         for lengths_B in (torch.full((6,), 7), LENGTHS):
@@ -224,10 +271,10 @@ def same_seed_gives_the_same_bits(subject: Subject) -> None:
 def state_is_a_value(subject: Subject) -> None:
     """Running hides nothing on the cell and writes into nothing it was given."""
     cell = subject.cell(3, 5, seed=25)
-    x_BTE, first = normal(4, 6, 3, seed=26), random_state(cell, 4, seed=27)
+    x_BTE, first = subject.normal(4, 6, 3, seed=26), random_state(cell, 4, seed=27)
     x_copy, first_copy = x_BTE.clone(), [part.clone() for part in first]
     once_BTH, once = subject.run(cell, x_BTE, first)
-    subject.run(cell, normal(4, 6, 3, seed=28), None)
+    subject.run(cell, subject.normal(4, 6, 3, seed=28), None)
     twice_BTH, twice = subject.run(cell, x_BTE, first)
     assert torch.equal(once_BTH, twice_BTH)
     for got, want in zip(once, twice, strict=True):
@@ -242,7 +289,7 @@ def state_is_a_value(subject: Subject) -> None:
 def threads_change_nothing_beyond_the_tolerance(subject: Subject) -> None:
     threads = torch.get_num_threads()
     try:
-        for dtype, tolerance in ((torch.float64, EXACT_64), (torch.float32, EXACT_32)):
+        for dtype, tolerance in subject.tolerances.items():
             # Weights of the initial size: with larger ones the recurrence itself, chaotic then,
             # would multiply roundings by orders of magnitude over five steps.
             cell = subject.build(17, 33)
@@ -266,6 +313,7 @@ PROMISES: Mapping[str, Callable[[Subject], None]] = MappingProxyType(
             none_state_is_zeros_bit_for_bit,
             equals_numpy_in_both_directions,
             equals_torch_nn_with_gradients,
+            equals_the_readable_loop_with_gradients,
             gradients_are_those_of_finite_differences,
             second_derivatives_are_those_of_finite_differences,
             two_chunks_are_the_whole_with_gradients,
@@ -280,6 +328,10 @@ PROMISES: Mapping[str, Callable[[Subject], None]] = MappingProxyType(
 
 
 def why_promise_not_applicable(promise: str, key: str, path: str) -> str | None:
+    if path == "native" and promise in FINITE_DIFFERENCES:
+        return "native kernels take float32, in which finite differences are noise"
+    if promise == "equals_the_readable_loop_with_gradients" and path == "reference":
+        return "this is the readable loop"
     second = promise == "second_derivatives_are_those_of_finite_differences"
     if second and path == "torch" and key.split(",")[0] not in SCANS:
         return "torch's fused operators have no second derivative; the readable loop has"

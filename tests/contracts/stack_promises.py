@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 from independent import ROWS
-from subjects import EXACT_32, EXACT_64, PARITY_64, assert_close, normal
+from subjects import EXACT_32, EXACT_64, PARITY_32, PARITY_64, assert_close, normal
 from torch import Tensor
 
 from elman.cells.registry import CELLS
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_passes import NATIVE_CELLS
 from elman.layers.stack import RecurrentStack, StackOptions
 
 LENGTHS = torch.tensor([4, 0, 7, 1, 4, 6])
@@ -121,19 +122,38 @@ def equals_numpy_layer_by_layer(subject: StackSubject) -> None:
 
 
 def fast_equals_readable_with_gradients(subject: StackSubject) -> None:
+    """In float64, and for native kernels in float32, against the loop in float64."""
+    tolerances = {torch.float64: PARITY_64}
+    if subject.key in NATIVE_CELLS:
+        tolerances[torch.float32] = PARITY_32
+    for dtype, tolerance in tolerances.items():
+        results = [
+            results_on(subject, path, dtype if path == "auto" else torch.float64)
+            for path in ("auto", "reference")
+        ]
+        for got, want in zip(*results, strict=True):
+            size = max(1.0, want.abs().max().item())
+            assert_close(got, want, tolerance * size, f"values and gradients in {dtype}")
+
+
+def results_on(subject: StackSubject, path: str, dtype: torch.dtype) -> list[Tensor]:
+    """Outputs, final states and all gradients of one stack, on the same values in any type."""
     stack = subject.stack(seed=6)
-    x_BTE = normal(6, STEPS, INPUT, seed=7).requires_grad_()
     first = subject.state(stack, 6, seed=8)
-    results = []
-    for path in ("auto", "reference"):
-        outputs = flat(run(stack, x_BTE, first, LENGTHS, path))
-        total = sum(output.sin().sum() for output in outputs)
-        grads = torch.autograd.grad(
-            total, [x_BTE, *stack.parameters()], materialize_grads=True, allow_unused=True
-        )
-        results.append([*outputs, *grads])
-    for got, want in zip(*results, strict=True):
-        assert_close(got, want, PARITY_64, "values and gradients")
+    first = tuple(
+        stack.cell(place).pack_state([part.to(dtype) for part in state])
+        for place, state in enumerate(first)
+    )
+    stack.to(dtype)
+    x_BTE = normal(6, STEPS, INPUT, seed=7).to(dtype).requires_grad_()
+    outputs = flat(run(stack, x_BTE, first, LENGTHS, path))
+    grads = torch.autograd.grad(
+        sum(output.sin().sum() for output in outputs),
+        [x_BTE, *stack.parameters()],
+        materialize_grads=True,
+        allow_unused=True,
+    )
+    return [*outputs, *grads]
 
 
 def padding_is_invisible(subject: StackSubject) -> None:

@@ -1,4 +1,4 @@
-"""Every promise, every registered cell, both paths; a new cell in the registry joins by itself."""
+"""Every promise, every registered cell, all paths; a new cell in the registry joins by itself."""
 
 import pytest
 from promises import PROMISES, why_promise_not_applicable

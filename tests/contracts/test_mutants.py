@@ -8,7 +8,7 @@ import torch
 from loss_promises import LOSS_PROMISES
 from promises import PROMISES
 from stack_promises import STACK_PROMISES, StackSubject
-from subjects import Subject
+from subjects import Subject, why_not_applicable
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -19,6 +19,7 @@ from elman.cells.mgu import MGUCell
 from elman.cells.min_gru import MinGRUCell
 from elman.cells.registry import CELLS
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_recurrence import NativeKernel
 from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import fused_gru
 from elman.layers.recurrence import recur
@@ -181,7 +182,58 @@ class SwappedKernelPlan(KernelPlan):
         return swapped
 
 
+class NativeMutantPlan(KernelPlan):
+    """Native kernels, each of whose runs is spoiled by `spoil`."""
+
+    def find_native(self, key, x_BTE, hidden_size, *, needs_loop=""):
+        kernel = NativeKernel(key, self.level)
+
+        def spoiled(*arguments):
+            return self.spoil(kernel, *arguments)
+
+        return spoiled
+
+
+class SwappedNativePlan(NativeMutantPlan):
+    """A native kernel that reads the rows of the first two gates in the wrong order."""
+
+    def spoil(self, kernel, x_BTE, state, weights, lengths_B, direction):
+        swapped = []
+        for weight in weights:
+            first, second, *rest = weight.split(weights[1].shape[1])
+            swapped.append(torch.cat([second, first, *rest]))
+        return kernel(x_BTE, state, tuple(swapped), lengths_B, direction)
+
+
+class ForwardNativePlan(NativeMutantPlan):
+    """A native kernel that always reads forward."""
+
+    def spoil(self, kernel, x_BTE, state, weights, lengths_B, direction):
+        return kernel(x_BTE, state, weights, lengths_B, "forward")
+
+
+class PaddedNativePlan(NativeMutantPlan):
+    """A native kernel that runs on over the padding and masks the outputs alone."""
+
+    def spoil(self, kernel, x_BTE, state, weights, lengths_B, direction):
+        clean_BTE = torch.nan_to_num(x_BTE)
+        states_BTH, last = kernel(clean_BTE, state, weights, None, direction)
+        if lengths_B is not None:
+            valid_BT = torch.arange(x_BTE.shape[1]) < lengths_B.unsqueeze(1)
+            states_BTH = torch.where(valid_BT.unsqueeze(2), states_BTH, 0.0)
+        return states_BTH, last
+
+
+class FrozenNativePlan(NativeMutantPlan):
+    """A native kernel that hands no gradient on to the first state."""
+
+    def spoil(self, kernel, x_BTE, state, weights, lengths_B, direction):
+        state = tuple(part.detach() for part in state)
+        return kernel(x_BTE, state, weights, lengths_B, direction)
+
+
 GRU, LSTM = "gru/after/keep", "lstm"
+LOOP = "equals_the_readable_loop_with_gradients"
 EQUALS, PADDING = "equals_numpy_in_both_directions", "padding_is_invisible"
 CELL_MUTANTS: dict[str, tuple[Subject, str]] = {
     "gru gates swapped": (Subject(GRU, "reference", SwappedGRU), EQUALS),
@@ -191,6 +243,14 @@ CELL_MUTANTS: dict[str, tuple[Subject, str]] = {
     "gru reset moved": (Subject(GRU, "reference", WrongResetGRU), EQUALS),
     "gru update turned": (Subject(GRU, "reference", WrongUpdateGRU), EQUALS),
     "kernel rows swapped": (Subject(GRU, "torch", GRUCell, plan=SwappedKernelPlan), EQUALS),
+    "native rows swapped": (Subject(GRU, "native", GRUCell, plan=SwappedNativePlan), EQUALS),
+    "native rows swapped, lstm": (
+        Subject(LSTM, "native", LSTMCell, plan=SwappedNativePlan),
+        LOOP,
+    ),
+    "native direction lost": (Subject(LSTM, "native", LSTMCell, plan=ForwardNativePlan), EQUALS),
+    "native padding run": (Subject(GRU, "native", GRUCell, plan=PaddedNativePlan), PADDING),
+    "native gradient cut": (Subject(GRU, "native", GRUCell, plan=FrozenNativePlan), LOOP),
     "coupled gates alike": (
         Subject(
             "lstm+coupled",
@@ -275,9 +335,16 @@ LOSS_MUTANTS: dict[str, tuple[Callable[..., LossSum], str]] = {
 }
 
 
+def skip_where_not_applicable(subject: Subject) -> None:
+    reason = why_not_applicable(subject.key, subject.path)
+    if reason:
+        pytest.skip(f"not applicable, because {reason}")
+
+
 @pytest.mark.parametrize("mutant", CELL_MUTANTS)
 def test_mutant_of_a_cell_is_caught(mutant: str) -> None:
     subject, promise = CELL_MUTANTS[mutant]
+    skip_where_not_applicable(subject)
     with pytest.raises(AssertionError):
         PROMISES[promise](subject)
 
@@ -292,6 +359,7 @@ def test_mutant_of_a_loss_is_caught(mutant: str) -> None:
 @pytest.mark.parametrize("mutant", CELL_MUTANTS)
 def test_what_catches_a_mutant_lets_the_original_pass(mutant: str) -> None:
     subject, promise = CELL_MUTANTS[mutant]
+    skip_where_not_applicable(subject)
     PROMISES[promise](Subject(subject.key, subject.path, CELLS[subject.key]))
 
 

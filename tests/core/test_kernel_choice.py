@@ -9,12 +9,15 @@ from torch.nn.functional import linear
 from elman.cells.registry import CELLS
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_module import NOT_BUILT, native_level
 from elman.kernels.products import affine
 from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import NO_REASON, TORCH_KERNELS, why_no_torch_kernel
 from elman.layers.recurrence import recur
 
 X_BTE = torch.zeros(2, 3, 4)
+
+built = pytest.mark.skipif(not native_level(), reason=NOT_BUILT)
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +48,13 @@ def test_record_tells_what_ran_and_why() -> None:
     assert (record["choice"], record["precision"]) == ("auto", "float32")
 
 
-@pytest.mark.parametrize("choice", ["auto", "torch", "reference"])
+@pytest.mark.parametrize("choice", ["auto", "native", "torch", "reference"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_plan_from_a_record_makes_the_same_choices(choice, precision) -> None:
     def decide(plan):
-        kernels = [plan.find(key, x_BTE) for key in CELLS for x_BTE in (X_BTE, X_BTE[:, :1])]
+        inputs = (X_BTE, X_BTE[:, :1], X_BTE.double())
+        kernels = [plan.find_native(key, x_BTE, 5) for key in CELLS for x_BTE in inputs]
+        kernels += [plan.find(key, x_BTE) for key in CELLS for x_BTE in inputs]
         return [kernel is None for kernel in kernels], plan.record()
 
     plan = KernelPlan(choice, precision)
@@ -62,10 +67,54 @@ def test_broken_records_and_unknown_choices_are_refused() -> None:
         KernelPlan.from_record({"choice": "magic", "precision": "float32"})
     with pytest.raises(RunError, match="got missing, missing"):
         KernelPlan.from_record({})
-    with pytest.raises(SettingError, match="allowed: auto, torch, reference"):
-        KernelPlan("native")
+    with pytest.raises(SettingError, match="allowed: auto, native, torch, reference"):
+        KernelPlan("fastest")
     with pytest.raises(SettingError, match="allowed: float32, bfloat16"):
         KernelPlan("auto", "float16")
+
+
+@built
+def test_native_kernels_run_where_they_are_offered_and_say_so() -> None:
+    plan = KernelPlan()
+    kernel = plan.find_native("gru/before/keep", X_BTE, 5)
+    assert kernel is not None
+    assert plan.record()["gru/before/keep"] == f"native: {native_level()}"
+    assert plan.record()["level"] == native_level()
+    assert plan.record()["threads"] == str(torch.get_num_threads())
+    assert plan.find_native("lstm", X_BTE.double(), 5) is None
+    plan.find("lstm", X_BTE.double())
+    assert plan.record()["lstm"] == (
+        "torch: the fused operator; not native: native kernels take float32 on a CPU"
+    )
+    for choice in ("torch", "reference"):
+        assert KernelPlan(choice).find_native("lstm", X_BTE, 5) is None
+    assert plan.find_native("lstm", X_BTE, 5, needs_loop="noise") is None
+
+
+@built
+def test_native_alone_leaves_the_rest_to_the_loop() -> None:
+    plan = KernelPlan("native")
+    assert plan.find_native("lstm+projection", X_BTE, 5) is None
+    assert plan.find("lstm+projection", X_BTE) is None
+    assert plan.record()["lstm+projection"] == (
+        "reference; not native: no native kernel has these equations"
+    )
+    assert plan.find("mingru", X_BTE) is SCANS["mingru"]
+
+
+def test_a_run_is_not_resumed_by_other_instructions_in_silence() -> None:
+    record = {**KernelPlan().record(), "level": "avx1024"}
+    plan = KernelPlan.from_record(record)
+    with pytest.raises(RunError, match=r"instruction set that is not offered here; got avx1024"):
+        recur(CELLS["gru/after/keep"](4, 5), X_BTE, None, None, plan=plan)
+    recur(CELLS["mgu"](4, 5), X_BTE, None, None, plan=plan)
+
+
+def test_a_run_that_began_without_native_kernels_goes_on_without() -> None:
+    for record in ({"choice": "auto", "precision": "float32"}, KernelPlan(level="").record()):
+        plan = KernelPlan.from_record(record)
+        recur(CELLS["gru/after/keep"](4, 5), X_BTE, None, None, plan=plan)
+        assert plan.record()["gru/after/keep"].startswith("torch: the fused operator; not native: ")
 
 
 def test_environment_forces_the_twin_and_refuses_what_it_does_not_know(monkeypatch) -> None:

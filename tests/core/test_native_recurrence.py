@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elman.cells.elman import ElmanCell
-from elman.cells.gru import GRUCell
+from elman.cells.registry import CELLS
 from elman.kernels import native_module
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.native_module import (
@@ -15,29 +14,26 @@ from elman.kernels.native_module import (
     native_level,
     native_levels,
 )
-from elman.kernels.native_recurrence import NATIVE_KERNELS, find_native
+from elman.kernels.native_passes import NATIVE_CELLS
+from elman.kernels.native_recurrence import NativeKernel, why_no_native_kernel
 from elman.layers.recurrence import recur
 
-built = pytest.mark.skipif(not native_level(), reason=NOT_BUILT)
+pytestmark = pytest.mark.skipif(not native_level(), reason=NOT_BUILT)
 
 PARITY_32 = 1e-5
 """Of the largest value: float32, sums of up to some hundred terms in another order, another exp."""
-CELLS = {
-    "gru/after/keep": GRUCell,
-    "elman/tanh": ElmanCell,
-    "elman/relu": lambda e, h: ElmanCell(e, h, activation="relu"),
-}
 
 
-@pytest.fixture(params=native_levels() or ("baseline",))
-def level(request, monkeypatch) -> str:
-    """One instruction set, forced."""
-    monkeypatch.setenv(LEVEL_VARIABLE, request.param)
-    return request.param
+@pytest.fixture
+def threads():
+    """Put the number of threads back."""
+    count = torch.get_num_threads()
+    yield
+    torch.set_num_threads(count)
 
 
-def run_both(key, sizes, seed, *, scale=0.7, uses=("states", "last")):
-    """Values and gradients of the kernel in float32 and of the loop in float64, weighed alike."""
+def values_for(key, sizes, seed, *, scale=0.7):
+    """Normal values in float64 for inputs, the parts of the state, weights, and what weighs."""
     batch, steps, width, hidden = sizes
     generator = torch.Generator().manual_seed(seed)
 
@@ -45,170 +41,217 @@ def run_both(key, sizes, seed, *, scale=0.7, uses=("states", "last")):
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     cell = CELLS[key](width, hidden)
-    values = [normal(batch, steps, width), normal(batch, hidden)]
-    values += [scale * normal(*w.shape) / max(w.shape[-1], 1) ** 0.5 for w in cell.weights]
-    weigh = normal(batch, steps, hidden), normal(batch, hidden)
+    first = [normal(batch, size) for size in cell.state_sizes]
+    weights = [scale * normal(*w.shape) / max(w.shape[-1], 1) ** 0.5 for w in cell.weights]
+    weigh = [normal(batch, steps, hidden), *(normal(batch, hidden) for _ in first)]
+    lengths_B = torch.randint(0, steps + 1, (batch,), generator=generator)
+    return cell, normal(batch, steps, width), first, weights, weigh, lengths_B
+
+
+def run_both(key, sizes, seed, *, uses=("states", "last"), ragged=True, way="forward", units=0):
+    """Values and gradients of the loop in float64 and of the kernel in float32, weighed alike."""
+    cell, x_BTE, first, weights, weigh, lengths_B = values_for(key, sizes, seed)
+    lengths_B = lengths_B if ragged else None
     found = []
     for dtype in (torch.float64, torch.float32):
-        x_BTE, h_BH, *weights = (v.to(dtype).requires_grad_() for v in values)
+        leaves = [v.to(dtype).requires_grad_() for v in (x_BTE, *first, *weights)]
+        state, w = tuple(leaves[1 : 1 + len(first)]), leaves[1 + len(first) :]
         names = [name for name, _ in cell.named_parameters()]
-        twin = cell.to(dtype).with_weights(dict(zip(names, weights, strict=True)))
+        twin = cell.to(dtype).with_weights(dict(zip(names, w, strict=True)))
         if dtype == torch.float64:
-            state = twin.pack_state([h_BH])
-            states, (last,) = recur(twin, x_BTE, state, None, plan=KernelPlan("reference"))
+            plan = KernelPlan("reference")
+            begin = twin.pack_state(state)
+            states, last = recur(twin, leaves[0], begin, lengths_B, plan=plan, direction=way)
         else:
-            kernel, reason = find_native(key, x_BTE)
-            assert kernel is not None, reason
-            states, (last,) = kernel(x_BTE, (h_BH,), twin.kernel_weights)
-        loss = 0.0 * last.sum()
-        if "states" in uses:
-            loss = loss + (states * weigh[0].to(dtype)).sum()
-        if "last" in uses:
-            loss = loss + (last * weigh[1].to(dtype)).sum()
-        grads = torch.autograd.grad(loss, [x_BTE, h_BH, *weights])
-        found.append([states.detach(), last.detach(), *grads])
+            kernel = NativeKernel(key, native_level(), units)
+            states, last = kernel(leaves[0], state, twin.kernel_weights, lengths_B, way)
+        parts = [*([states] if "states" in uses else []), *(last if "last" in uses else [])]
+        pulls = [*([weigh[0]] if "states" in uses else []), *(weigh[1:] if "last" in uses else [])]
+        loss = sum((part * pull.to(dtype)).sum() for part, pull in zip(parts, pulls, strict=True))
+        grads = torch.autograd.grad(loss, leaves, materialize_grads=True, allow_unused=True)
+        found.append([states.detach(), *(part.detach() for part in last), *grads])
     return found
 
 
 def assert_agree(want, got):
     for w, g in zip(want, got, strict=True):
         assert g.dtype == torch.float32
-        bound = PARITY_32 * max(1.0, w.abs().max().item())
+        bound = PARITY_32 * max(1.0, w.abs().max().item() if w.numel() else 1.0)
         torch.testing.assert_close(g.double(), w, rtol=PARITY_32, atol=bound)
 
 
-@built
-@pytest.mark.parametrize("key", CELLS)
+@pytest.mark.parametrize("key", NATIVE_CELLS)
 @settings(max_examples=40, deadline=None)
 @given(
     sizes=st.tuples(st.integers(1, 27), st.integers(1, 9), st.integers(1, 40), st.integers(1, 70)),
     seed=st.integers(0, 2**31),
+    ragged=st.booleans(),
+    way=st.sampled_from(["forward", "backward"]),
+    units=st.integers(0, 3),
+    count=st.integers(1, 4),
 )
-def test_kernel_has_values_and_gradients_of_the_loop(key, sizes, seed) -> None:
-    assert_agree(*run_both(key, sizes, seed))
+def test_kernel_has_values_and_gradients_of_the_loop(
+    key, sizes, seed, ragged, way, units, count
+) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        assert_agree(*run_both(key, sizes, seed, ragged=ragged, way=way, units=units))
+    finally:
+        torch.set_num_threads(before)
 
 
-@built
-@pytest.mark.parametrize("key", CELLS)
+@pytest.mark.parametrize("level", native_levels())
+@pytest.mark.parametrize("key", NATIVE_CELLS)
 @pytest.mark.parametrize("hidden", [1, 3, 4, 5, 15, 16, 17, 31, 32, 33, 47, 48, 49])
-@pytest.mark.parametrize("batch", [1, 2, 7, 8, 9, 12, 13, 25])
-def test_every_level_agrees_at_the_edges_of_its_tiles(key, hidden, batch, level) -> None:
-    assert_agree(*run_both(key, (batch, 3, 5, hidden), hidden * 100 + batch))
+def test_every_level_agrees_at_the_edges_of_its_tiles(key, hidden, level, monkeypatch) -> None:
+    monkeypatch.setenv(LEVEL_VARIABLE, level)
+    for batch in (1, 2, 7, 8, 9, 12, 13, 25):
+        assert_agree(*run_both(key, (batch, 3, 5, hidden), hidden * 100 + batch))
 
 
-@built
-@pytest.mark.parametrize("key", CELLS)
+@pytest.mark.parametrize("key", NATIVE_CELLS)
 @pytest.mark.parametrize("uses", [("states",), ("last",)])
 def test_gradients_from_one_output_alone_are_those_of_the_loop(key, uses) -> None:
     assert_agree(*run_both(key, (5, 6, 7, 19), 1, uses=uses))
 
 
-@built
-@pytest.mark.parametrize("key", CELLS)
+@pytest.mark.parametrize("key", NATIVE_CELLS)
 def test_without_gradients_the_values_have_the_same_bits(key) -> None:
-    cell = CELLS[key](6, 21)
-    x_BTE, h_BH = torch.randn(5, 4, 6), torch.randn(5, 21)
-    kernel = NATIVE_KERNELS[key]
+    cell, x_BTE, first, *_, lengths_B = values_for(key, (5, 4, 6, 21), 2)
+    state = tuple(part.float() for part in first)
+    kernel, weights = NativeKernel(key, native_level()), cell.kernel_weights
+    got, got_last = kernel(x_BTE.float(), state, weights, lengths_B)
     with torch.no_grad():
-        want, (want_last,) = kernel(x_BTE, (h_BH,), cell.kernel_weights)
-    got, (got_last,) = kernel(x_BTE, (h_BH,), cell.kernel_weights)
+        want, want_last = kernel(x_BTE.float(), state, weights, lengths_B)
     assert got.requires_grad
     assert not want.requires_grad
-    assert torch.equal(want, got)
-    assert torch.equal(want_last, got_last)
+    for left, right in zip((want, *want_last), (got, *got_last), strict=True):
+        assert torch.equal(left, right)
 
 
-@built
-@pytest.mark.parametrize("key", CELLS)
+@pytest.mark.parametrize("key", NATIVE_CELLS)
+@pytest.mark.parametrize("level", native_levels())
 def test_saturated_and_nan_inputs_stay_in_their_rows(key, level) -> None:
     cell = CELLS[key](2, 20)
+    cell.initialise(torch.Generator().manual_seed(3))
     x_BTE = torch.zeros(3, 4, 2)
     x_BTE[0] = 1e4
     x_BTE[1, 2, 0] = float("nan")
+    state = tuple(cell.zero_state(3))
     with torch.no_grad():
-        states, _ = NATIVE_KERNELS[key](x_BTE, (torch.zeros(3, 20),), cell.kernel_weights)
+        states, last = NativeKernel(key, level)(x_BTE, state, cell.kernel_weights)
     assert states[0].isfinite().all()
     assert states[1, :2].isfinite().all()
     assert states[1, 2:].isnan().all()
+    assert last[0][1].isnan().all()
     assert states[2].isfinite().all()
 
 
-@built
-@pytest.mark.parametrize("key", CELLS)
+@pytest.mark.parametrize("key", NATIVE_CELLS)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**31), odd=st.sampled_from([float("nan"), float("inf"), -1e38, 3e38]))
+def test_nan_and_infinity_come_out_where_the_loop_has_them(key, seed, odd) -> None:
+    cell, x_BTE, first, _, _, lengths_B = values_for(key, (4, 5, 3, 18), seed)
+    cell.initialise(torch.Generator().manual_seed(seed))
+    x_BTE = x_BTE.float()
+    place = torch.randint(0, x_BTE.numel(), (1,), generator=torch.Generator().manual_seed(seed))
+    x_BTE.view(-1)[place] = odd
+    state = tuple(part.float() for part in first)
+    with torch.no_grad():
+        plan = KernelPlan("reference")
+        want, want_last = recur(cell, x_BTE, cell.pack_state(state), lengths_B, plan=plan)
+        got, got_last = NativeKernel(key, native_level())(
+            x_BTE, state, cell.kernel_weights, lengths_B
+        )
+    for left, right in zip((want, *want_last), (got, *got_last), strict=True):
+        torch.testing.assert_close(right, left, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("key", NATIVE_CELLS)
 def test_strided_inputs_are_read_right(key) -> None:
     cell = CELLS[key](6, 21)
-    x_TBE = torch.randn(4, 5, 6)
-    kernel = NATIVE_KERNELS[key]
-    first = (torch.randn(21, 5).t(),)
-    want, _ = kernel(x_TBE.transpose(0, 1).contiguous(), first, cell.kernel_weights)
-    got, _ = kernel(x_TBE.transpose(0, 1), first, cell.kernel_weights)
+    cell.initialise(torch.Generator().manual_seed(4))
+    x_TBE = torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(5))
+    kernel, weights = NativeKernel(key, native_level()), cell.kernel_weights
+    state = tuple(torch.full((21, 5), 0.1 * i).t() for i, _ in enumerate(cell.state_names))
+    x_BTE = x_TBE.transpose(0, 1)
+    want, _ = kernel(x_BTE.contiguous(), state, weights)
+    got, _ = kernel(x_BTE, state, weights)
+    assert torch.equal(want, got)
+    negated = torch.complex(x_BTE, -x_BTE).conj().imag
+    got, _ = kernel(negated, state, weights)
+    assert negated.is_neg()
     assert torch.equal(want, got)
 
 
-@built
-@pytest.mark.parametrize("key", CELLS)
-def test_operator_keeps_its_promises_to_torch(key) -> None:
-    cell = CELLS[key](3, 5)
-    name = {"gru/after/keep": "gru"}.get(key, key.split("/")[-1])
-    x_BTE, h_BH = torch.randn(2, 3, 3, requires_grad=True), torch.randn(2, 5, requires_grad=True)
-    args = (name, x_BTE, h_BH, *(w.detach().requires_grad_() for w in cell.kernel_weights))
+@pytest.mark.parametrize("key", NATIVE_CELLS)
+@pytest.mark.parametrize("ragged", [False, True])
+def test_operator_keeps_its_promises_to_torch_and_survives_compiling(key, ragged) -> None:
+    cell, x_BTE, first, *_, lengths_B = values_for(key, (2, 3, 3, 5), 6)
+    cell.initialise(torch.Generator().manual_seed(6))
+    lengths_B = torch.tensor([3, 2]) if ragged else None
+    leaves = [part.float().requires_grad_() for part in (x_BTE, *first)]
+    weights = [weight.detach().requires_grad_() for weight in cell.kernel_weights]
+    state = (leaves[1], leaves[2] if len(leaves) > 2 else None)
+    args = (key, native_level(), 3, lengths_B, False, 0, leaves[0], *state, *weights)
     torch.library.opcheck(
         torch.ops.elman.recurrence.default,
         args,
         test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
     )
 
+    kernel = NativeKernel(key, native_level())
 
-@built
-@pytest.mark.parametrize("key", CELLS)
-def test_thread_count_changes_values_within_the_tolerance_alone(key) -> None:
-    threads = torch.get_num_threads()
-    found = []
-    try:
-        for count in (1, 2, 3, 8):
-            torch.set_num_threads(count)
-            found.append(run_both(key, (5, 4, 3, 18), 2)[1])
-    finally:
-        torch.set_num_threads(threads)
-    for other in found[1:]:
-        for w, g in zip(found[0], other, strict=True):
-            torch.testing.assert_close(g, w, rtol=PARITY_32, atol=PARITY_32)
+    def run(x_BTE, state, weights):
+        return kernel(x_BTE, state, weights, lengths_B)[0]
 
-
-@built
-def test_boundary_refuses_what_does_not_fit() -> None:
-    native, ones = native_module.native, torch.ones
-    good = [ones(2, 3, 12), ones(2, 4), ones(12, 4), ones(4), ones(2, 3, 4), None, 1]
-    native.forward("gru", *good)
-    for index, bad in (
-        (0, ones(2, 3, 11)),
-        (0, ones(2, 3, 12).double()),
-        (1, ones(4, 2).t()),
-        (2, ones(12, 5)),
-        (3, ones(3)),
-        (4, ones(2, 4, 3).transpose(1, 2)),
-        (4, ones(0, 3, 4)),
-        (5, ones(2, 3, 4)),
-        (6, 0),
-    ):
-        with pytest.raises((TypeError, ValueError)):
-            native.forward("gru", *good[:index], bad, *good[index + 1 :])
-    with pytest.raises(ValueError, match="cell must be"):
-        native.forward("lstm", *good)
-    with pytest.raises(ValueError, match="unknown"):
-        native.forward("gru", *good, level="avx1024")
+    torch.compiler.reset()
+    compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
+    results = []
+    for function in (run, compiled):
+        states = function(leaves[0], tuple(leaves[1:]), tuple(weights))
+        grads = torch.autograd.grad(states.sin().sum(), [*leaves, *weights])
+        results.append([states, *grads])
+    for want, got in zip(*results, strict=True):
+        assert torch.equal(want, got)
 
 
-def test_without_the_module_there_is_no_kernel_but_a_reason(monkeypatch) -> None:
+def test_second_derivatives_are_refused_and_not_wrong() -> None:
+    cell = CELLS["lstm"](3, 4)
+    x_BTE = torch.randn(2, 3, 3, requires_grad=True)
+    kernel = NativeKernel("lstm", native_level())
+    states, _ = kernel(x_BTE, tuple(cell.zero_state(2)), cell.kernel_weights)
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        torch.autograd.grad(states.sum(), [x_BTE], create_graph=True)
+
+
+@pytest.mark.parametrize("key", NATIVE_CELLS)
+def test_frozen_parts_get_no_gradient_and_change_no_other(key) -> None:
+    cell, x_BTE, first, *_, lengths_B = values_for(key, (3, 4, 5, 6), 7)
+    cell.initialise(torch.Generator().manual_seed(7))
+    kernel = NativeKernel(key, native_level())
+    leaves = [part.float() for part in (x_BTE, *first, *cell.kernel_weights)]
+    leaves = [part.detach() for part in leaves]
+
+    def grads_of(wanted):
+        parts = [part.clone().requires_grad_(place in wanted) for place, part in enumerate(leaves)]
+        state, weights = tuple(parts[1 : 1 + len(first)]), tuple(parts[1 + len(first) :])
+        states, _ = kernel(parts[0], state, weights, lengths_B)
+        return torch.autograd.grad(states.sin().sum(), [parts[place] for place in wanted])
+
+    everything = grads_of(range(len(leaves)))
+    for place in range(len(leaves)):
+        (alone,) = grads_of([place])
+        assert torch.equal(alone, everything[place])
+
+
+def test_what_has_no_kernel_has_a_reason(monkeypatch) -> None:
+    assert why_no_native_kernel("lstm", torch.zeros(1, 1, 1)) == ""
+    assert "equations" in why_no_native_kernel("mgu", torch.zeros(1, 1, 1))
+    assert "float32" in why_no_native_kernel("lstm", torch.zeros(1, 1, 1).double())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert "autocast" in why_no_native_kernel("lstm", torch.zeros(1, 1, 1))
     monkeypatch.setattr(native_module, "native", None)
-    assert find_native("gru/after/keep", torch.zeros(1, 1, 1)) == (None, NOT_BUILT)
+    assert why_no_native_kernel("lstm", torch.zeros(1, 1, 1)) == NOT_BUILT
     assert native_level() == ""
-
-
-@built
-def test_what_has_no_kernel_has_a_reason() -> None:
-    assert find_native("mgu", torch.zeros(1, 1, 1))[0] is None
-    for x_BTE in (torch.zeros(1, 1, 1).double(), torch.zeros(1, 0, 1)):
-        kernel, reason = find_native("elman/tanh", x_BTE)
-        assert kernel is None
-        assert reason

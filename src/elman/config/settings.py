@@ -319,8 +319,11 @@ class TrainingSettings:
         ),
     ] = "auto"
     kernels: Annotated[
-        Literal["auto", "torch", "reference"],
-        Field(description="Which implementation runs the recurrence."),
+        Literal["auto", "native", "torch", "reference"],
+        Field(
+            description="Which implementation runs the recurrence: Elman's own kernels, torch's, "
+            "the readable loop; auto: the fastest for the shape."
+        ),
     ] = "auto"
     threads: Annotated[
         int, Field(ge=0, le=1024, description="CPU threads; 0: as torch decides.")

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 
 from elman.errors import RunError, SettingError
+from elman.kernels.native_choice import why_torch_is_faster
+from elman.kernels.native_module import NOT_BUILT, native_level, native_levels
+from elman.kernels.native_recurrence import NativeKernel, why_no_native_kernel
 from elman.kernels.scan import SCANS
 from elman.kernels.torch_fused import (
     TORCH_KERNELS,
@@ -17,7 +20,7 @@ from elman.kernels.torch_fused import (
     why_no_torch_kernel,
 )
 
-KernelChoice = Literal["auto", "torch", "reference"]
+KernelChoice = Literal["auto", "native", "torch", "reference"]
 Precision = Literal["float32", "bfloat16"]
 
 FORCE_VARIABLE = "ELMAN_KERNELS"
@@ -28,15 +31,25 @@ class KernelPlan:
     """The choice among implementations, made once, written down, and repeated on resume.
 
     `choice` "reference" runs the readable loop over `Cell.step`; "torch" runs torch's fused
-    recurrence where the cell has one; "auto" does too, but for inputs of a single step, where the
-    loop is faster, as the operator prepares its weights at every call. `precision` "bfloat16" makes
-    the products of fused recurrences in bfloat16 while gradients are enabled, that is in training:
-    weights, inputs and state are cast around the operator, and everything handed back is float32
-    again. Without gradients (validation, scoring, generation) the weights' own type is used. The
-    choice is a function of the plan, the key and the input's shape and type alone.
+    recurrence where the cell has one; "native" runs Elman's own kernel where the cell has one, on
+    float32 on a CPU. "auto" runs the native kernel unless torch's is faster for the shape
+    (`why_torch_is_faster`), else torch's, but for inputs of a single step, where the loop is
+    faster, as operators prepare their weights at every call. What has no kernel runs the loop.
+    `precision`
+    "bfloat16" makes the products of torch's fused recurrences in bfloat16 while gradients are
+    enabled, that is in training: weights, inputs and state are cast around the operator, and
+    everything handed back is float32 again. Without gradients (validation, scoring, generation) the
+    weights' own type is used. The choice is a function of the plan, the key and the input's shape
+    and type alone. `level` is the instruction set of native kernels, "": none is used.
     """
 
-    def __init__(self, choice: KernelChoice = "auto", precision: Precision = "float32") -> None:
+    def __init__(
+        self,
+        choice: KernelChoice = "auto",
+        precision: Precision = "float32",
+        *,
+        level: str | None = None,
+    ) -> None:
         forced = os.environ.get(FORCE_VARIABLE, "")
         _require_choice("the setting training.kernels", choice, get_args(KernelChoice))
         _require_choice("the setting training.precision", precision, get_args(Precision))
@@ -44,12 +57,40 @@ class KernelPlan:
             _require_choice(f"the variable {FORCE_VARIABLE}", forced, get_args(KernelChoice))
         self.choice: str = forced or choice
         self.precision: str = precision
+        self.level: str = native_level() if level is None else level
         self._found: dict[str, str] = {}
+        self._why_not_native: dict[str, str] = {}
+
+    def find_native(
+        self, key: str, x_BTE: Tensor, hidden_size: int, *, needs_loop: str = ""
+    ) -> NativeKernel | None:
+        """Return the native kernel for cells of `key` on inputs like x_BTE; None: ask `find`.
+
+        It takes rows of any lengths in either direction, all at once. Raises `RunError` where the
+        plan's instruction set is not offered here, as other sets give other bits.
+        """
+        if needs_loop or self.choice not in ("auto", "native"):
+            return None
+        reason = self._why_not(key, x_BTE, hidden_size)
+        if reason:
+            self._why_not_native[key] = reason
+            return None
+        if self.level not in native_levels():
+            raise RunError(
+                "the kernels of the run need an instruction set that is not offered here",
+                got=self.level,
+                allowed=", ".join(native_levels()),
+                hint=f"go on where there is {self.level}, or set {FORCE_VARIABLE}=torch, which "
+                "rounds differently",
+            )
+        self._found[key] = f"native: {self.level}"
+        return NativeKernel(key, self.level)
 
     def find(self, key: str, x_BTE: Tensor, *, needs_loop: str = "") -> Kernel | None:
-        """Return the kernel for cells of `key` on inputs like x_BTE; None: the readable loop.
+        """Return torch's kernel for cells of `key` on inputs like x_BTE; None: the readable loop.
 
-        `needs_loop` says why only the loop will do, where that is so.
+        It takes rows of full length, forward in time. `needs_loop` says why only the loop will do,
+        where that is so.
         """
         if needs_loop:
             self._found[key] = f"reference: {needs_loop}"
@@ -60,16 +101,30 @@ class KernelPlan:
             )
             return None
         kernel, reason = self._choose(key, x_BTE)
-        self._found[key] = reason
+        why_not_native = self._why_not_native.get(key, "")
+        self._found[key] = f"{reason}; not native: {why_not_native}" if why_not_native else reason
         return kernel
 
     def record(self) -> dict[str, str]:
-        """Return the choice, the precision, and for each key seen the kernel that ran and why."""
-        return {"choice": self.choice, "precision": self.precision, **self._found}
+        """Return the choice, the precision, and for each key seen the kernel that ran and why.
+
+        The instruction set of native kernels and the number of threads decide on bits as well.
+        """
+        return {
+            "choice": self.choice,
+            "precision": self.precision,
+            "level": self.level,
+            "threads": str(torch.get_num_threads()),
+            **self._found,
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, str]) -> Self:
-        """Return the plan that makes the same choices as the one that wrote `record`."""
+        """Return the plan that makes the same choices as the one that wrote `record`.
+
+        A record without a level is of a plan that knew no native kernels. The number of threads is
+        a setting of the run, and whoever resumes it sets it.
+        """
         choice, precision = record.get("choice", "missing"), record.get("precision", "missing")
         if choice not in get_args(KernelChoice) or precision not in get_args(Precision):
             raise RunError(
@@ -77,13 +132,27 @@ class KernelPlan:
                 got=f"{choice}, {precision}",
                 allowed=f"{_listed(KernelChoice)}; {_listed(Precision)}",
             )
-        return cls(choice, precision)  # type: ignore[arg-type]  # checked just above
+        level = record.get("level", "")
+        return cls(choice, precision, level=level)  # type: ignore[arg-type]  # checked just above
+
+    def _why_not(self, key: str, x_BTE: Tensor, hidden_size: int) -> str:
+        """Return why the native kernel is not to run; "": it is."""
+        if not self.level:
+            return NOT_BUILT if not native_level() else "the run began without native kernels"
+        reason = why_no_native_kernel(key, x_BTE)
+        if reason or self.choice == "native":
+            return reason
+        if self.precision == "bfloat16" and torch.is_grad_enabled() and key in TORCH_KERNELS:
+            return "products in bfloat16 were asked for"
+        return why_torch_is_faster(key, x_BTE, hidden_size)
 
     def _choose(self, key: str, x_BTE: Tensor) -> tuple[Kernel | None, str]:
         if self.choice == "reference":
             return None, "reference: asked for"
         if key in SCANS:
             return SCANS[key], "scan: no gate sees the state, so that all steps go at once"
+        if self.choice == "native":
+            return None, "reference"
         kernel = TORCH_KERNELS.get(key)
         if kernel is None:
             return None, f"reference: {why_no_torch_kernel(key)}"

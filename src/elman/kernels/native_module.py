@@ -24,9 +24,12 @@ native: Any = _load()
 """The module, or None. Its functions take C-contiguous CPU tensors and check types and shapes."""
 
 
+_LEVELS: tuple[str, ...] = () if native is None else tuple(native.levels())
+
+
 def native_levels() -> tuple[str, ...]:
     """Return the instruction sets offered by this processor, the fastest first; (): not built."""
-    return () if native is None else tuple(native.levels())
+    return () if native is None else _LEVELS
 
 
 def native_level() -> str:

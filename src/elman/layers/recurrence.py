@@ -1,4 +1,8 @@
-"""Run one cell over time: forward or backward, on rows of any lengths, fast or readable."""
+"""Run one cell over time: forward or backward, on rows of any lengths, fast or readable.
+
+The native kernel takes lengths and direction itself. For torch's kernels and for the readable loop
+rows are sorted by length and run in plateaus between distinct lengths.
+"""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -43,7 +47,15 @@ def recur(
     batch_size, num_steps = x_BTE.shape[:2]
     state = _checked_state(cell, x_BTE, state)
     lengths = _checked_lengths(lengths_B, batch_size, num_steps)
-    if all(length == num_steps for length in lengths):
+    is_equal = all(length == num_steps for length in lengths)
+    if any(lengths):
+        needs_loop = "" if noise is None else noise.needs_loop
+        sweep = plan.find_native(cell.key, x_BTE, cell.hidden_size, needs_loop=needs_loop)
+        if sweep is not None:
+            valid_B = None if is_equal else torch.tensor(lengths)
+            states_BTH, parts = sweep(x_BTE, tuple(state), cell.kernel_weights, valid_B, direction)
+            return states_BTH, cell.pack_state(parts)
+    if is_equal:
         return _run_equal(cell, x_BTE, state, plan, direction, noise)
     if direction == "backward":
         index_BT = _reversal(lengths, num_steps, x_BTE.device)

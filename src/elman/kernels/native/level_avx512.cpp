@@ -4,6 +4,7 @@
 #define ELMAN_TILE_1 12
 #define ELMAN_TILE_2 12
 #define ELMAN_TILE_3 8
+#define ELMAN_TILE_4 6
 #include "levels.h"
 
 #include "vectors.inl"

@@ -4,6 +4,7 @@
 #define ELMAN_TILE_1 6
 #define ELMAN_TILE_2 6
 #define ELMAN_TILE_3 4
+#define ELMAN_TILE_4 3
 #include "levels.h"
 
 #include "vectors.inl"

@@ -28,6 +28,8 @@ bool is_offered(const Kernels &kernels) {
         return has_avx2 && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl");
+#elif defined(__aarch64__)
+    if (&kernels == &kernels_neon) return true;  // every AArch64 has it
 #endif
     return &kernels == &kernels_baseline;
 }
@@ -36,6 +38,8 @@ bool is_offered(const Kernels &kernels) {
 const Kernels *const kLevels[] = {
 #ifdef ELMAN_HAVE_X86
     &kernels_avx512, &kernels_avx2,
+#elif defined(__aarch64__)
+    &kernels_neon,
 #endif
     &kernels_baseline};
 

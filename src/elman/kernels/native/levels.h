@@ -11,4 +11,6 @@ extern const Kernels kernels_baseline;
 #ifdef ELMAN_HAVE_X86
 extern const Kernels kernels_avx2;
 extern const Kernels kernels_avx512;
+#elif defined(__aarch64__)
+extern const Kernels kernels_neon;
 #endif

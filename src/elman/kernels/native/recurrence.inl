@@ -1,279 +1,189 @@
-// The recurrences over time, compiled once for each instruction set, after vectors.inl. The including
-// file also defines ELMAN_TILE_1, _2, _3: the rows of a tile of one, two and three vectors across, so
-// that the sums stay in registers.
-#include "recurrence.h"
+// Sweeps over time, compiled once for each instruction set, after vectors.inl. Every member of a team
+// runs a whole sweep over its own units and waits for the others where it needs theirs.
+#include "recurrence_products.inl"
+
+#include "recurrence_cells.inl"
 
 namespace ELMAN_ISA {
 namespace {
 
-// sums[i][v] = Σ_k a[i, k] · panel[k, v]
-template <int MR, int NV>
-ELMAN_INLINE void multiply(const float *a, ptrdiff_t lda, const float *panel, ptrdiff_t depth,
-                           V (&sums)[MR][NV]) {
-#pragma GCC unroll 16
-    for (int i = 0; i < MR; i++)
-#pragma GCC unroll 4
-        for (int v = 0; v < NV; v++) sums[i][v] = V{};
-    for (ptrdiff_t k = 0; k < depth; k++) {
-        V w[NV];
-#pragma GCC unroll 4
-        for (int v = 0; v < NV; v++) w[v] = load(panel + (k * NV + v) * W);
-#pragma GCC unroll 16
-        for (int i = 0; i < MR; i++) {
-            V x = all(a[i * lda + k]);
-#pragma GCC unroll 4
-            for (int v = 0; v < NV; v++) sums[i][v] += x * w[v];
-        }
-    }
-}
-
-// A panel is W hidden units with three gates each (GRU forward), else 2 W columns, of which the
-// last panel may be W alone. Packed: [panel][depth][vector][W], zeros beyond H.
-ELMAN_INLINE int num_gates(const Recurrence &p) { return p.cell == kGru ? 3 : 1; }
-
-ptrdiff_t packed_size(const Recurrence &p, int backward) {
-    ptrdiff_t columns = ceil_div(p.H, W) * W;
-    return backward ? columns * num_gates(p) * p.H : columns * num_gates(p) * p.H;
-}
-
-ELMAN_INLINE ptrdiff_t padded(ptrdiff_t n) {  // whole vectors, and no multiple of a page
-    return ceil_div(n, W) * W + 16;
-}
-
 ptrdiff_t scratch_size(const Recurrence &p, int backward, ptrdiff_t rows) {
-    if (!backward) return 2 * rows * padded(p.H);
-    return rows * (2 * padded(num_gates(p) * p.H) + padded(p.H));
+    const ptrdiff_t blocks = p.cell == kLstm                                 ? 4
+                             : p.cell == kGruAfter || p.cell == kGruBefore ? 3
+                                                                             : 1;
+    return rows * (2 * padded((backward ? blocks : 1) * p.H) + 2 * padded(p.H));
 }
 
-void pack(const Recurrence &p, int backward, int share, int shares) {
-    const ptrdiff_t H = p.H, vectors = ceil_div(H, W);
-    const float *weight = p.weight_hh;
-    for (ptrdiff_t j = vectors * share / shares; j < vectors * (share + 1) / shares; j++) {
-        const ptrdiff_t n = H - j * W < W ? H - j * W : W;
-        if (!backward && p.cell == kGru) {
-            float *to = p.packed + j * 3 * W * H;
-            for (int g = 0; g < 3; g++)
-                for (ptrdiff_t lane = 0; lane < W; lane++) {
-                    const float *row = weight + (g * H + j * W + lane) * H;
-                    for (ptrdiff_t k = 0; k < H; k++)
-                        to[(k * 3 + g) * W + lane] = lane < n ? row[k] : 0.0f;
-                }
-            continue;
+ELMAN_INLINE Buffers buffers_of(const Recurrence &p, const Team &team, ptrdiff_t width) {
+    const ptrdiff_t lda = padded(width), lds = padded(p.H), rows = team.num_rows;
+    float *from = team.scratch, *to = from + rows * lda, *side = to + rows * lda;
+    return {from, to, side, side + rows * lds, lda, lds};
+}
+
+ELMAN_INLINE void swap(Buffers &b) {
+    float *other = b.from;
+    b.from = b.to;
+    b.to = other;
+}
+
+// Rows [begin, end) of a member, where rows are shared instead of units.
+ELMAN_INLINE void rows_of(const Team &team, ptrdiff_t &begin, ptrdiff_t &end) {
+    begin = team.num_rows * team.member / team.members;
+    end = team.num_rows * (team.member + 1) / team.members;
+}
+
+template <int CELL, class C>
+void sweep_forward(const Recurrence &p, const Team &team) {
+    const ptrdiff_t H = p.H, size = sizeof(float) * H;
+    Product w[2];
+    products_of(p, 0, w);
+    Buffers b = buffers_of(p, team, H);
+    ptrdiff_t begin, end, alive = team.num_rows;
+    rows_of(team, begin, end);
+    for (ptrdiff_t i = begin; i < end; i++) {
+        const Row &row = team.rows[i];
+        memset(b.from + i * b.lda, 0, sizeof(float) * b.lda);  // lanes beyond H stay finite
+        memcpy(b.from + i * b.lda, p.first_h + row.index * H, size);
+        if (CELL == kLstm) {
+            memset(b.side + i * b.lds, 0, sizeof(float) * b.lds);
+            memcpy(b.side + i * b.lds, p.first_c + row.index * H, size);
         }
-        const ptrdiff_t depth = backward ? num_gates(p) * H : H, panel = j / 2;
-        const int across = panel * 2 + 1 < vectors ? 2 : 1;
-        float *to = p.packed + panel * 2 * W * depth + (j % 2) * W;
-        if (backward) {
-            for (ptrdiff_t k = 0; k < depth; k++)
-                store(to + k * across * W, load(weight + k * H + j * W, n), W);
-        } else {
-            for (ptrdiff_t lane = 0; lane < W; lane++)
-                for (ptrdiff_t k = 0; k < depth; k++)
-                    to[k * across * W + lane] = lane < n ? weight[(j * W + lane) * H + k] : 0.0f;
+        if (row.length && p.saved)
+            memcpy(p.saved + (row.packed * C::kSaved + C::kSaved - 1) * H,
+                   p.first_h + row.index * H, size);
+        if (row.length) continue;
+        memcpy(p.last_h + row.index * H, p.first_h + row.index * H, size);
+        if (CELL == kLstm) memcpy(p.last_c + row.index * H, p.first_c + row.index * H, size);
+    }
+    wait(team);
+    const ptrdiff_t num_steps = alive ? team.rows[0].length : 0;
+    for (ptrdiff_t step = 0; step < num_steps; step++) {
+        while (team.rows[alive - 1].length <= step) alive--;
+        if constexpr (CELL == kGruBefore) {
+            multiply_all<2>(p, w[0], team, b.from, b.lda, alive,
+                            [&](ptrdiff_t row, ptrdiff_t j, auto lanes, const float *sums) {
+                                C::open(p, place_of(p, team, row, step), b, row, j, lanes, sums);
+                            });
+            wait(team);
         }
+        const float *from = CELL == kGruBefore ? b.side : b.from;
+        multiply_all<CELL == kGruBefore ? 1 : C::kGates>(
+            p, w[CELL == kGruBefore], team, from, CELL == kGruBefore ? b.lds : b.lda, alive,
+            [&](ptrdiff_t row, ptrdiff_t j, auto lanes, const float *sums) {
+                C::forward(p, place_of(p, team, row, step), b, row, j, lanes, sums);
+            });
+        wait(team);
+        swap(b);
     }
 }
 
-struct Tile {
-    const Recurrence *p;
-    ptrdiff_t t, row, begin;  // step, first row of the tile, first row of the thread
-    ptrdiff_t column;         // first hidden unit
-    const float *from;        // [rows, lda]: the left side of the product
-    ptrdiff_t lda;
-    float *to;
-    float *carry;  // backward: [rows, padded(H)], what reaches h_{t−1} past the product
-    const float *panel;
-    ptrdiff_t depth;
-};
+template <class L>
+ELMAN_INLINE V given(const float *grads, ptrdiff_t at, L lanes) {
+    return grads ? load(grads + at, lanes) : V{};
+}
 
-ELMAN_INLINE ptrdiff_t left(const Tile &s, ptrdiff_t column) { return s.p->H - column; }
+// The gradients at the last step of row i, or, where it has none, those of its first state.
+template <int CELL, class C, class L>
+ELMAN_INLINE void begin_row(const Recurrence &p, const Team &team, const Buffers &b, ptrdiff_t i,
+                            ptrdiff_t j, L lanes, float *to) {
+    const Row &row = team.rows[i];
+    const ptrdiff_t state = row.index * p.H + j;
+    V dh = given(p.grad_last_h, state, lanes);
+    V dc = CELL == kLstm ? given(p.grad_last_c, state, lanes) : V{};
+    if (!row.length) {
+        store(p.grad_first_h + state, dh, lanes);
+        if (CELL == kLstm) store(p.grad_first_c + state, dc, lanes);
+        return;
+    }
+    const Place at = place_of(p, team, i, row.length - 1);
+    if (CELL == kLstm) store(b.side + i * b.lds + j, dc);
+    dh += given(p.grad_states, at.padded * p.H + j, lanes);
+    C::gradients(p, at, b, i, j, lanes, dh, to + i * b.lda);
+}
 
-template <int CELL, int MR, int NV>
-void forward_tile(const Tile &s) {
-    const Recurrence &p = *s.p;
+// Begins the rows from `alive` on whose last step is `step`, in the member's units; returns how many
+// rows are alive then.
+template <int CELL, class C>
+ptrdiff_t begin_rows(const Recurrence &p, const Team &team, const Buffers &b, ptrdiff_t alive,
+                     ptrdiff_t step, float *to) {
+    ptrdiff_t begin, end;
+    share_of(p, 1, team, begin, end);
+    const ptrdiff_t last = end * 2 * W < p.H ? end * 2 * W : p.H;
+    for (; alive < team.num_rows && team.rows[alive].length == step + 1; alive++)
+        for (ptrdiff_t j = begin * 2 * W; j < last; j += W) {
+            if (p.H - j >= W) begin_row<CELL, C>(p, team, b, alive, j, Full{}, to);
+            else begin_row<CELL, C>(p, team, b, alive, j, Some{p.H - j}, to);
+        }
+    return alive;
+}
+
+// From the gate gradients of `step` to those of the step before, or to those of the first state.
+template <int CELL, class C>
+ELMAN_INLINE void step_back(const Recurrence &p, const Team &team, const Product &w,
+                            const Buffers &b, ptrdiff_t alive, ptrdiff_t step) {
     const ptrdiff_t H = p.H;
-    V sums[MR][NV];
-    multiply<MR, NV>(s.from, s.lda, s.panel, s.depth, sums);
-    if (CELL == kGru) {
-        const ptrdiff_t n = left(s, s.column);
-        const V bias = load(p.bias_n + s.column, n);
-#pragma GCC unroll 16
-        for (int i = 0; i < MR; i++) {
-            const ptrdiff_t at = (s.row + i) * p.T + s.t;
-            const float *xg = p.xg + at * 3 * H + s.column;
-            V r = sigmoid(load(xg, n) + sums[i][0]);
-            V z = sigmoid(load(xg + H, n) + sums[i][1 % NV]);
-            V product = sums[i][2 % NV] + bias;
-            V c = tanh(load(xg + 2 * H, n) + r * product);
-            V h = c + z * (load(s.from + i * s.lda + s.column) - c);
-            store(p.states + at * H + s.column, h, n);
-            store(s.to + i * s.lda + s.column, h, W);
-            if (p.gates) {
-                float *gates = p.gates + at * 4 * H + s.column;
-                store(gates, r, n);
-                store(gates + H, z, n);
-                store(gates + 2 * H, c, n);
-                store(gates + 3 * H, product, n);
+    multiply_all<1>(
+        p, w, team, b.from, b.lda, alive,
+        [&](ptrdiff_t row, ptrdiff_t j, auto lanes, const float *sums) {
+            V dh = load(sums);
+            if (CELL == kGruAfter || CELL == kGruBefore) dh += load(b.side + row * b.lds + j);
+            if (step == 0) {
+                const ptrdiff_t state = team.rows[row].index * H + j;
+                store(p.grad_first_h + state, dh, lanes);
+                if (CELL == kLstm)
+                    store(p.grad_first_c + state, load(b.side + row * b.lds + j), lanes);
+                return;
             }
+            const Place at = place_of(p, team, row, step - 1);
+            dh += given(p.grad_states, at.padded * H + j, lanes);
+            C::gradients(p, at, b, row, j, lanes, dh, b.to + row * b.lda);
+        });
+}
+
+template <int CELL, class C>
+void sweep_backward(const Recurrence &p, const Team &team) {
+    if (!team.num_rows) return;
+    Product w[2];
+    products_of(p, 1, w);
+    Buffers b = buffers_of(p, team, C::kBlocks * p.H);
+    ptrdiff_t alive = begin_rows<CELL, C>(p, team, b, 0, team.rows[0].length - 1, b.from);
+    wait(team);
+    for (ptrdiff_t step = team.rows[0].length - 1; step >= 0; step--) {
+        if constexpr (CELL == kGruBefore) {
+            multiply_all<1>(p, w[0], team, b.from + 2 * p.H, b.lda, alive,
+                            [&](ptrdiff_t row, ptrdiff_t j, auto lanes, const float *sums) {
+                                C::gradients_of_reset(p, place_of(p, team, row, step), b, row, j,
+                                                      lanes, sums);
+                            });
+            wait(team);
         }
-    } else {
-#pragma GCC unroll 16
-        for (int i = 0; i < MR; i++)
-#pragma GCC unroll 4
-            for (int v = 0; v < NV; v++) {
-                const ptrdiff_t at = (s.row + i) * p.T + s.t, j = s.column + v * W;
-                V a = load(p.xg + at * H + j, left(s, j)) + sums[i][v];
-                V h = CELL == kTanh ? tanh(a) : (a < all(0.0f) ? all(0.0f) : a);
-                store(p.states + at * H + j, h, left(s, j));
-                store(s.to + i * s.lda + j, h, W);
-            }
+        step_back<CELL, C>(p, team, w[CELL == kGruBefore], b, alive, step);
+        alive = begin_rows<CELL, C>(p, team, b, alive, step - 1, b.to);
+        wait(team);
+        swap(b);
     }
 }
 
-// Gradients of the gates of step t from dh = ∂L/∂h_t, for W units of one row.
-template <int CELL>
-ELMAN_INLINE void gate_gradients(const Recurrence &p, ptrdiff_t row, ptrdiff_t t, ptrdiff_t j, V dh,
-                                 float *to, float *carry) {
-    const ptrdiff_t H = p.H, at = row * p.T + t, n = H - j;
-    if (CELL == kGru) {
-        const float *gates = p.gates + at * 4 * H + j;
-        const float *before = t ? p.states + (at - 1) * H + j : p.first + row * H + j;
-        V r = load(gates, n), z = load(gates + H, n), c = load(gates + 2 * H, n);
-        V product = load(gates + 3 * H, n);
-        V dz = dh * (load(before, n) - c) * (z * (1.0f - z));
-        V dc = dh * (1.0f - z) * (1.0f - c * c);
-        V dproduct = dc * r, dr = dc * product * (r * (1.0f - r));
-        float *grads = p.grads + at * 4 * H + j;
-        store(grads, dc, n);
-        store(grads + H, dr, n);
-        store(grads + 2 * H, dz, n);
-        store(grads + 3 * H, dproduct, n);
-        store(to + j, dr, n);
-        store(to + H + j, dz, n);
-        store(to + 2 * H + j, dproduct, n);
-        store(carry + j, dh * z, W);
-    } else {
-        V h = load(p.states + at * H + j, n);
-        V da = CELL == kTanh ? dh * (1.0f - h * h) : (h <= all(0.0f) ? all(0.0f) : dh);
-        store(p.grads + at * H + j, da, n);
-        store(to + j, da, n);
+void forward(const Recurrence &p, const Team &team) {
+    switch (p.cell) {
+        case kTanh: return sweep_forward<kTanh, Elman<kTanh>>(p, team);
+        case kRelu: return sweep_forward<kRelu, Elman<kRelu>>(p, team);
+        case kIdentity: return sweep_forward<kIdentity, Elman<kIdentity>>(p, team);
+        case kGruAfter: return sweep_forward<kGruAfter, GruAfter>(p, team);
+        case kGruBefore: return sweep_forward<kGruBefore, GruBefore>(p, team);
+        default: return sweep_forward<kLstm, Lstm>(p, team);
     }
 }
 
-template <int CELL>
-ELMAN_INLINE V incoming(const Recurrence &p, ptrdiff_t row, ptrdiff_t t, ptrdiff_t j) {
-    return p.grad_states ? load(p.grad_states + (row * p.T + t) * p.H + j, p.H - j) : V{};
-}
-
-// From the gate gradients of step t, in s.from, to those of step t − 1, or to grad_first.
-template <int CELL, int MR, int NV>
-void backward_tile(const Tile &s) {
-    const Recurrence &p = *s.p;
-    V sums[MR][NV];
-    multiply<MR, NV>(s.from, s.lda, s.panel, s.depth, sums);
-#pragma GCC unroll 16
-    for (int i = 0; i < MR; i++)
-#pragma GCC unroll 4
-        for (int v = 0; v < NV; v++) {
-            const ptrdiff_t j = s.column + v * W, row = s.row + i;
-            float *carry = s.carry + (row - s.begin) * padded(p.H);
-            V dh = sums[i][v];
-            if (CELL == kGru) dh += load(carry + j);
-            if (s.t == 0) {
-                store(p.grad_first + row * p.H + j, dh, left(s, j));
-                continue;
-            }
-            dh += incoming<CELL>(p, row, s.t - 1, j);
-            gate_gradients<CELL>(p, row, s.t - 1, j, dh, s.to + i * s.lda, carry);
-        }
-}
-
-template <int CELL, int NV, bool BACKWARD>
-void run_tile(const Tile &s, int rows) {
-#define ELMAN_CASE(MR)                                                     \
-    case MR:                                                               \
-        if constexpr (MR <= (NV == 1 ? ELMAN_TILE_1 : NV == 2 ? ELMAN_TILE_2 : ELMAN_TILE_3)) { \
-            if constexpr (BACKWARD) backward_tile<CELL, MR, NV>(s);        \
-            else forward_tile<CELL, MR, NV>(s);                            \
-        }                                                                  \
-        break;
-    switch (rows) {
-        ELMAN_CASE(1) ELMAN_CASE(2) ELMAN_CASE(3) ELMAN_CASE(4) ELMAN_CASE(5) ELMAN_CASE(6)
-        ELMAN_CASE(7) ELMAN_CASE(8) ELMAN_CASE(9) ELMAN_CASE(10) ELMAN_CASE(11) ELMAN_CASE(12)
+void backward(const Recurrence &p, const Team &team) {
+    switch (p.cell) {
+        case kTanh: return sweep_backward<kTanh, Elman<kTanh>>(p, team);
+        case kRelu: return sweep_backward<kRelu, Elman<kRelu>>(p, team);
+        case kIdentity: return sweep_backward<kIdentity, Elman<kIdentity>>(p, team);
+        case kGruAfter: return sweep_backward<kGruAfter, GruAfter>(p, team);
+        case kGruBefore: return sweep_backward<kGruBefore, GruBefore>(p, team);
+        default: return sweep_backward<kLstm, Lstm>(p, team);
     }
-#undef ELMAN_CASE
-}
-
-// One step of the thread's rows: panels outside, so that a panel is read from afar once.
-template <int CELL, bool BACKWARD>
-void run_step(const Recurrence &p, ptrdiff_t t, ptrdiff_t begin, ptrdiff_t end, const float *from,
-              float *to, float *carry) {
-    const bool by_gates = CELL == kGru && !BACKWARD;
-    const ptrdiff_t depth = BACKWARD && CELL == kGru ? 3 * p.H : p.H;
-    const ptrdiff_t lda = padded(depth), vectors = ceil_div(p.H, W);
-    const ptrdiff_t most = by_gates ? ELMAN_TILE_3 : ELMAN_TILE_2;
-    const ptrdiff_t rows = end - begin, tiles = ceil_div(rows, most);
-    const float *panel = p.packed;
-    for (ptrdiff_t j = 0; j < vectors;) {
-        const int across = by_gates ? 3 : vectors - j >= 2 ? 2 : 1;
-        for (ptrdiff_t tile = 0; tile < tiles; tile++) {
-            const ptrdiff_t low = rows * tile / tiles, high = rows * (tile + 1) / tiles;
-            const Tile s = {&p,    t,   begin + low, begin,           j * W,
-                            from + low * lda, lda, to + low * lda, carry, panel, depth};
-            const int height = (int)(high - low);
-            if constexpr (CELL == kGru && !BACKWARD) run_tile<CELL, 3, BACKWARD>(s, height);
-            else if (across == 2) run_tile<CELL, 2, BACKWARD>(s, height);
-            else run_tile<CELL, 1, BACKWARD>(s, height);
-        }
-        panel += across * W * depth;
-        j += by_gates ? 1 : across;
-    }
-}
-
-template <int CELL>
-void sweep_forward(const Recurrence &p, ptrdiff_t begin, ptrdiff_t end, float *scratch) {
-    const ptrdiff_t lda = padded(p.H), rows = end - begin;
-    float *from = scratch, *to = scratch + rows * lda;
-    memset(scratch, 0, sizeof(float) * 2 * rows * lda);
-    for (ptrdiff_t row = 0; row < rows; row++)
-        memcpy(from + row * lda, p.first + (begin + row) * p.H, sizeof(float) * p.H);
-    for (ptrdiff_t t = 0; t < p.T; t++) {
-        run_step<CELL, false>(p, t, begin, end, from, to, nullptr);
-        float *other = from;
-        from = to;
-        to = other;
-    }
-}
-
-template <int CELL>
-void sweep_backward(const Recurrence &p, ptrdiff_t begin, ptrdiff_t end, float *scratch) {
-    const ptrdiff_t lda = padded((CELL == kGru ? 3 : 1) * p.H), rows = end - begin;
-    float *from = scratch, *to = from + rows * lda, *carry = to + rows * lda;
-    for (ptrdiff_t row = begin; row < end; row++)
-        for (ptrdiff_t j = 0; j < p.H; j += W) {
-            V dh = incoming<CELL>(p, row, p.T - 1, j);
-            if (p.grad_last) dh += load(p.grad_last + row * p.H + j, p.H - j);
-            gate_gradients<CELL>(p, row, p.T - 1, j, dh, from + (row - begin) * lda,
-                                 carry + (row - begin) * padded(p.H));
-        }
-    for (ptrdiff_t t = p.T - 1; t >= 0; t--) {
-        run_step<CELL, true>(p, t, begin, end, from, to, carry);
-        float *other = from;
-        from = to;
-        to = other;
-    }
-}
-
-void forward(const Recurrence &p, ptrdiff_t begin, ptrdiff_t end, float *scratch) {
-    if (p.cell == kGru) sweep_forward<kGru>(p, begin, end, scratch);
-    else if (p.cell == kTanh) sweep_forward<kTanh>(p, begin, end, scratch);
-    else sweep_forward<kRelu>(p, begin, end, scratch);
-}
-
-void backward(const Recurrence &p, ptrdiff_t begin, ptrdiff_t end, float *scratch) {
-    if (p.cell == kGru) sweep_backward<kGru>(p, begin, end, scratch);
-    else if (p.cell == kTanh) sweep_backward<kTanh>(p, begin, end, scratch);
-    else sweep_backward<kRelu>(p, begin, end, scratch);
 }
 
 const RecurrenceKernels recurrence_kernels = {packed_size, scratch_size, pack, forward, backward};

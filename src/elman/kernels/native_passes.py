@@ -1,0 +1,171 @@
+"""Forward and backward through a native recurrence: a sweep, and the large products around it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from elman.kernels.native_sweep import (
+    Course,
+    OutputGradients,
+    SweepCell,
+    Swept,
+    sweep_backward,
+    sweep_forward,
+)
+
+NATIVE_CELLS: Mapping[str, SweepCell] = MappingProxyType(
+    {
+        "elman/tanh": SweepCell("tanh", 1, 1, 1),
+        "elman/relu": SweepCell("relu", 1, 1, 1),
+        "elman/identity": SweepCell("identity", 1, 1, 1),
+        "gru/after/keep": SweepCell("gru/after", 3, 5, 4),
+        "gru/after/replace": SweepCell("gru/after", 3, 5, 4, replaces=True),
+        "gru/before/keep": SweepCell("gru/before", 3, 5, 3),
+        "gru/before/replace": SweepCell("gru/before", 3, 5, 3, replaces=True),
+        "lstm": SweepCell("lstm", 4, 6, 4, has_memory=True),
+    }
+)
+"""The cells that have a native kernel, by the key of their equations."""
+
+
+def project(x_NE: Tensor, weight_GE: Tensor, bias_G: Tensor | None) -> Tensor:
+    """Return x W^T + b [N, G], by the library that is faster for it."""
+    if x_NE.shape[0] and _has_onednn():
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x_NE, weight_GE, bias_G, "none", [], ""
+        )
+        return product
+    return linear(x_NE, weight_GE, bias_G)
+
+
+def weight_gradient(grads_NG: Tensor, x_NE: Tensor, out: Tensor) -> None:
+    """Write Σ_n g_n x_n^T [G, E] to `out`; both factors may be columns of wider arrays."""
+    torch.mm(grads_NG.t(), x_NE, out=out)
+
+
+def _has_onednn() -> bool:
+    return torch.backends.mkldnn.is_available() and hasattr(  # type: ignore[no-untyped-call]
+        torch.ops.mkldnn, "_linear_pointwise"
+    )
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    return tensor.resolve_neg().contiguous()
+
+
+def _valid_steps(course: Course) -> Tensor:
+    """Return where the valid steps stand among all B · T, row after row."""
+    assert course.lengths_B is not None
+    steps_T = torch.arange(course.num_steps)
+    return (steps_T < course.lengths_B.unsqueeze(1)).view(-1).nonzero().squeeze(1)
+
+
+def forward_pass(
+    key: str,
+    course: Course,
+    x_BTE: Tensor,
+    first_h_BH: Tensor,
+    first_c_BH: Tensor | None,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor,
+    bias_hh: Tensor,
+    *,
+    keeps: bool,
+) -> tuple[Swept, Tensor]:
+    """Return what the sweep gives, and the inputs of the valid steps [N, E]."""
+    x_NE = _plain(x_BTE).view(-1, x_BTE.shape[2])
+    if course.lengths_B is not None:
+        x_NE = x_NE.index_select(0, _valid_steps(course))
+    swept = sweep_forward(
+        NATIVE_CELLS[key],
+        course,
+        project(x_NE, weight_ih, bias_ih),
+        _plain(first_h_BH),
+        None if first_c_BH is None else _plain(first_c_BH),
+        _plain(weight_hh),
+        _plain(bias_hh),
+        keeps=keeps,
+    )
+    return swept, x_NE
+
+
+class Kept(NamedTuple):
+    """What the backward pass needs of the forward pass; states_BTH for Elman cells alone."""
+
+    x_NE: Tensor
+    first_c_BH: Tensor | None
+    weight_ih: Tensor
+    weight_hh: Tensor
+    states_BTH: Tensor | None
+    saved_NS: Tensor
+
+
+def kept_tensors(
+    key: str, x_NE: Tensor, first_c_BH: Tensor | None, weights: tuple[Tensor, ...], swept: Swept
+) -> Kept:
+    """Return what the backward pass needs."""
+    assert swept.saved_NS is not None
+    states_BTH = swept.states_BTH if NATIVE_CELLS[key].gates == 1 else None
+    return Kept(x_NE, first_c_BH, weights[0], weights[1], states_BTH, swept.saved_NS)
+
+
+def backward_pass(
+    key: str,
+    course: Course,
+    grads: OutputGradients,
+    kept: Kept,
+    shape: tuple[int, int, int],
+    needs: tuple[bool, ...],
+) -> list[Tensor | None]:
+    """Return the gradients of x, h, c, weight_ih, weight_hh, bias_ih, bias_hh that are needed.
+
+    `shape` is that of x_BTE.
+    """
+    cell, size = NATIVE_CELLS[key], kept.weight_hh.shape[1]
+    grads_NG, grad_h_BH, grad_c_BH = sweep_backward(
+        cell,
+        course,
+        OutputGradients(*(None if grad is None else _plain(grad) for grad in grads)),
+        kept.saved_NS,
+        kept.states_BTH,
+        None if kept.first_c_BH is None else _plain(kept.first_c_BH),
+        _plain(kept.weight_hh),
+        batch_size=shape[0],
+    )
+    rows = cell.gates * size
+    input_NG = grads_NG[:, :rows]  # in torch's order; a GRU has one block more, of W_hn h + b_hn
+    found: list[Tensor | None] = [None, grad_h_BH, grad_c_BH, None, None, None, None]
+    if needs[0]:
+        grad_x_NE = project(input_NG, kept.weight_ih.t(), None)
+        if course.lengths_B is not None:
+            all_NE = grad_x_NE.new_zeros(shape[0] * shape[1], shape[2])
+            grad_x_NE = all_NE.index_copy_(0, _valid_steps(course), grad_x_NE)
+        found[0] = grad_x_NE.view(shape)
+    if needs[3]:
+        found[3] = grad_ih = torch.empty_like(kept.weight_ih)
+        weight_gradient(input_NG, kept.x_NE, grad_ih)
+    if needs[4]:
+        found[4] = _recurrent_gradient(cell, grads_NG, kept.saved_NS, size)
+    if needs[5] or needs[6]:
+        bias_G = grads_NG.sum(0)
+        found[5] = bias_G[:rows]
+        found[6] = torch.cat([bias_G[: rows - size], bias_G[-size:]])
+    return found
+
+
+def _recurrent_gradient(cell: SweepCell, grads_NG: Tensor, saved_NS: Tensor, size: int) -> Tensor:
+    """Return the gradient of weight_hh; a GRU's candidate has factors of its own."""
+    out = grads_NG.new_empty(cell.gates * size, size)
+    before_NH, rows = saved_NS[:, -size:], cell.gates * size
+    if not cell.equations.startswith("gru"):
+        weight_gradient(grads_NG, before_NH, out)
+        return out
+    passed_NH = saved_NS[:, 3 * size : 4 * size] if cell.equations == "gru/before" else before_NH
+    weight_gradient(grads_NG[:, : 2 * size], before_NH, out[: 2 * size])
+    weight_gradient(grads_NG[:, -size:], passed_NH, out[2 * size : rows])
+    return out
