@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from elman.apps.cli.interrupts import polite_interrupts
-from elman.apps.cli.options import Json, Precision, Run, Whole, WholeOrNone
-from elman.apps.cli.output import print_json, say
+from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, WholeOrNone
+from elman.apps.cli.output import print_json, say, tell_kernels
 from elman.errors import DataError, SettingError
 from elman.text.raw_files import is_standard_input
 
@@ -79,6 +79,7 @@ def generate(
         ),
     ] = None,
     precision: Precision = "float32",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> int:
     """Continue a prompt with a trained model, token by token, as it is written.
@@ -103,7 +104,7 @@ def generate(
         stop=tuple(stop or ()),
         unknown=unknown,
     )
-    job = _Job(run, request, state, reseed=how.seed is not None, precision=precision)
+    job = _Job(run, request, state, how.seed is not None, precision, verbose)
     _write_all(job, num_samples, as_json=json)
     return 0
 
@@ -150,6 +151,7 @@ class _Job:
     state: Path | None
     reseed: bool
     precision: Precision
+    verbose: bool
 
 
 def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> None:
@@ -159,6 +161,8 @@ def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> None:
 
     exact = open_trained(job.run)
     trained, packed, kernel = pack(exact, job.precision)
+    if job.verbose:
+        tell_kernels({"generation": kernel})
     if job.precision != "float32":
         _tell_cost(exact, trained, job.precision)
     seed = job.request.sampling.seed
