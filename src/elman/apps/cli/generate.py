@@ -105,8 +105,7 @@ def generate(
         unknown=unknown,
     )
     job = _Job(run, request, state, how.seed is not None, precision, verbose)
-    _write_all(job, num_samples, as_json=json)
-    return 0
+    return _write_all(job, num_samples, as_json=json)
 
 
 def _check_samples(num_samples: int, state: Path | None, seed: int) -> None:
@@ -154,8 +153,8 @@ class _Job:
     verbose: bool
 
 
-def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> None:
-    """Write `num_samples` texts, each from a seed of its own."""
+def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> int:
+    """Write `num_samples` texts, each from a seed of its own; return the exit status."""
     from elman.recipes.precision import pack
     from elman.recipes.trained import open_trained
 
@@ -172,13 +171,14 @@ def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> None:
     ]
     if as_json and num_samples > 1:
         print_json({"samples": _write_quietly(trained, requests, packed, kernel)})
-        return
+        return 0
     for number, request in enumerate(requests):
         if num_samples > 1 and trained.settings.text.unit == "stream":
             print(f"--- {number + 1} ---", flush=True)
         writer, written = _write_one(trained, replace(job, request=request), packed, quiet=as_json)
         if as_json:
             print_json(_row(writer, request, written, kernel))
+    return 0
 
 
 def _tell_cost(exact: "TrainedModel", rounded: "TrainedModel", precision: str) -> None:
