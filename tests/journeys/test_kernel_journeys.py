@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conftest import Elman
 
+from conftest import Elman
 from elman.kernels.native_module import native_level
 
 
