@@ -12,6 +12,7 @@ from elman.data.tables import LABEL_NAMES, TEXT_NAMES, TableOptions, TableRows
 from elman.errors import DataError
 from elman.text.reading import TextSource
 
+CLASS_FORMATS = ("class-files", "class-folders")
 BlankTexts = Literal["drop", "keep"]
 
 
@@ -55,7 +56,8 @@ def read_labelled(
     """
     options = options or TableOptions()
     texts: Iterator[LabelledText]
-    if format_of(source.path, named=options.format) in ("class-files", "class-folders"):
+    are_classes = format_of(source.path, named=options.format) in CLASS_FORMATS
+    if are_classes:
         texts = _of_classes(source, log, options.format)
     else:
         if blank_texts == "keep":
@@ -63,7 +65,7 @@ def read_labelled(
         texts = _of_table(source, log, options, text_column, label_column, label_separator)
     for labelled in texts:
         if not labelled.text.strip() and blank_texts == "drop":
-            log.drop_blank(labelled.line)
+            log.drop_blank(0 if are_classes else labelled.line)
         else:
             yield labelled
 

@@ -24,13 +24,15 @@ class LineTally:
     first_lines: list[int] = field(default_factory=list)
 
     def add(self, line: int) -> None:
-        """Count one more, on `line`."""
+        """Count one more, on `line`; 0 where a line says nothing, as among many files."""
         self.count += 1
-        if len(self.first_lines) < MOST_SHOWN:
+        if line and len(self.first_lines) < MOST_SHOWN:
             self.first_lines.append(line)
 
     def told_lines(self) -> str:
-        """Return the lines as a person reads them: "line 2", "lines 2, 5 and 17 more"."""
+        """Return the lines as a person reads them: "lines 2, 5 and 17 more"; "" without lines."""
+        if not self.first_lines:
+            return ""
         shown = ", ".join(map(str, self.first_lines))
         more = self.count - len(self.first_lines)
         return f"line{'s' * (self.count > 1)} {shown}" + (f" and {more} more" if more else "")
@@ -109,9 +111,8 @@ class RowLog:
             told.append(f"{self.name}: {self.blank_lines} blank {lines} skipped")
         for tally, why in ((self.half_blank, "with a blank text"), (self.both_blank, "all blank")):
             if tally.count:
-                told.append(
-                    f"{self.name}: {_rows(tally.count)} {why} left out ({tally.told_lines()})"
-                )
+                lines = f" ({tally.told_lines()})" if tally.first_lines else ""
+                told.append(f"{self.name}: {_rows(tally.count)} {why} left out{lines}")
         return (*told, *self.remarks)
 
 
