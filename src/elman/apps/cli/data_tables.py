@@ -66,7 +66,7 @@ def facts(file: FileCheck) -> Iterator[tuple[str, str]]:
 def _unknown_facts(file: FileCheck) -> Iterator[tuple[str, str]]:
     for column in file.columns:
         unknown = column.unknown()
-        if not unknown or not (unknown["symbols"] or unknown["words"]):
+        if not unknown or column.all_numbers or not (unknown["symbols"] or unknown["words"]):
             continue
         symbols, words = unknown["symbol_list"], unknown["word_list"]
         assert isinstance(symbols, list)
