@@ -36,6 +36,7 @@ CLASHES = [
     (["training.beta1=0.8", "training.optimizer=sgd"], '= "adam" or "adamw"'),
     (["training.step_every=5"], 'with training.schedule = "step"'),
     (["training.final_rate=0.1", "training.schedule=constant"], '= "cosine" or "linear"'),
+    (["training.recompute=64"], "got recompute = 64 with window = 64; about the square root"),
     (["data.valid_fraction=0.5", "data.test_fraction=0.5"], "got 0.5 and 0.5; allowed: a sum"),
 ]
 
@@ -58,6 +59,8 @@ def test_a_clash_is_refused_in_one_line(overrides: list[str], part: str) -> None
         ["text.prompt_unknown=replace"],
         ["text.literal_unknown=<unk>", "text.level=word", "text.vocabulary_size=9"],
         ["text.start=mark"],
+        ["training.recompute=8"],
+        ["training.recompute=100", "text.unit=line"],
         ["text.unit=line", "text.start=none"],
         ["model.kind=elman", "model.activation=relu"],
         ["model.kind=gru", "model.reset=before", "model.update=replace"],

@@ -75,11 +75,13 @@ def test_zoneout_without_a_generator_is_its_expectation(key: str) -> None:
 def test_zoneout_keeps_its_share_of_units_and_their_exact_values() -> None:
     rates = NoiseRates(zoneout=0.3, zoneout_cell=0.1)
     cell, x_BTE = made("lstm", hidden_size=500)
+    x_BTE = x_BTE.new_zeros(40, 2, 3)
     noise = rates.for_run(cell, x_BTE, torch.Generator().manual_seed(seed))
     assert noise is not None
     before = LSTMState(torch.zeros(40, 500), torch.zeros(40, 500))
     after = LSTMState(torch.ones(40, 500), torch.ones(40, 500))
-    h_BH, c_BH = noise.mixed(before, after)
+    assert not torch.equal(noise.mixed(0, before, after)[0], noise.mixed(1, before, after)[0])
+    h_BH, c_BH = noise.mixed(0, before, after)
     assert set(h_BH.unique().tolist()) == {0.0, 1.0}
     # 20,000 draws: four deviations of the share are 0.013 and 0.009.
     assert abs(1 - h_BH.mean().item() - 0.3) < 0.013, f"seed {seed}"

@@ -63,6 +63,12 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
             got=f"epochs = {training.epochs} and updates = {training.updates}",
             allowed="one of them, the other 0",
         )
+    if settings.text.unit == "stream" and training.recompute >= training.window:
+        yield SettingError(
+            "training.recompute must be below training.window, or no block is left out",
+            got=f"recompute = {training.recompute} with window = {training.window}",
+            hint="about the square root of the window needs least memory; 0 is off",
+        )
 
 
 def _without_effect(settings: Settings) -> Iterator[SettingError]:

@@ -318,6 +318,13 @@ class TrainingSettings:
             "stay float32. auto: bfloat16 where the processor has it and layers are wide."
         ),
     ] = "auto"
+    recompute: Annotated[
+        OrNone,
+        Field(
+            description="For long windows: blocks of this many steps are run again in the backward "
+            "pass, and what lies within is not kept; less memory, more time. 0: off."
+        ),
+    ] = 0
     kernels: Annotated[
         Literal["auto", "torch", "reference"],
         Field(description="Which implementation runs the recurrence."),

@@ -1,6 +1,7 @@
 """Dropout as a function of a generator: no generator, no dropout."""
 
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import torch
 from torch import Tensor
@@ -11,6 +12,50 @@ DropoutKind = Literal["ordinary", "locked"]
 
 MASK_LEVELS = 1 << 16
 """Masks compare 16 random bits with a threshold, so p is rounded to a multiple of 1 / 65536."""
+
+
+@dataclass(frozen=True)
+class DropMask:
+    """Which elements stay, keep_BTE [B, T, E] or [B, 1, E] for all steps alike, and their factor.
+
+    A mask is a value: the same one can act again, and it can be cut into steps.
+    """
+
+    keep_BTE: Tensor
+    scale: float
+
+    def on(self, x_BTE: Tensor) -> Tensor:
+        """Return x_BTE with 0 where nothing stays, the rest times the factor."""
+        return x_BTE * self.keep_BTE.to(x_BTE.dtype).mul_(self.scale)
+
+    def of_steps(self, start: int, stop: int) -> Self:
+        """Return the mask of the steps start … stop − 1."""
+        if self.keep_BTE.shape[1] == 1:
+            return self
+        return replace(self, keep_BTE=self.keep_BTE[:, start:stop])
+
+
+def draw_mask(
+    shape: tuple[int, int, int],
+    p: float,
+    generator: torch.Generator | None,
+    *,
+    kind: DropoutKind = "ordinary",
+    device: torch.device | None = None,
+) -> DropMask | None:
+    """Return the mask that `drop` uses on an x_BTE of `shape`; None where nothing is dropped.
+
+    Raises `SettingError` unless 0 ≤ p < 1.
+    """
+    if not 0.0 <= p < 1.0:
+        raise SettingError("dropout must be at least 0 and below 1", got=repr(p))
+    if generator is None or p == 0.0:
+        return None
+    batch_size, num_steps, width = shape
+    steps = num_steps if kind == "ordinary" else 1
+    dropped = min(max(round(p * MASK_LEVELS), 1), MASK_LEVELS - 1)
+    keep_BTE = _at_least(dropped, (batch_size, steps, width), device, generator)
+    return DropMask(keep_BTE, MASK_LEVELS / (MASK_LEVELS - dropped))
 
 
 def drop(
@@ -27,19 +72,17 @@ def drop(
 
     Raises `SettingError` unless 0 ≤ p < 1.
     """
-    if not 0.0 <= p < 1.0:
-        raise SettingError("dropout must be at least 0 and below 1", got=repr(p))
-    if generator is None or p == 0.0:
-        return x_BTE
     batch_size, num_steps, width = x_BTE.shape
-    steps = num_steps if kind == "ordinary" else 1
-    dropped = min(max(round(p * MASK_LEVELS), 1), MASK_LEVELS - 1)
-    keep_BTE = _at_least(dropped, (batch_size, steps, width), x_BTE.device, generator)
-    return x_BTE * keep_BTE.to(x_BTE.dtype).mul_(MASK_LEVELS / (MASK_LEVELS - dropped))
+    shape = (batch_size, num_steps, width)
+    mask = draw_mask(shape, p, generator, kind=kind, device=x_BTE.device)
+    return x_BTE if mask is None else mask.on(x_BTE)
 
 
 def _at_least(
-    level: int, shape: tuple[int, int, int], device: torch.device, generator: torch.Generator
+    level: int,
+    shape: tuple[int, int, int],
+    device: torch.device | None,
+    generator: torch.Generator,
 ) -> Tensor:
     """Return booleans that are False with probability level / `MASK_LEVELS`, four from each draw.
 

@@ -99,8 +99,9 @@ def _run_plateaus(
     for start, done, alive in plateaus([lengths[row] for row in order]):
         finished.append([part[alive:] for part in parts])
         alive_state = cell.pack_state([part[:alive] for part in parts])
+        part_noise = None if noise is None else noise.of_steps(start, done)
         piece_BTH, alive_state = _run_full(
-            cell, x_BTE[:alive, start:done], alive_state, plan, noise
+            cell, x_BTE[:alive, start:done], alive_state, plan, part_noise
         )
         parts = list(alive_state)
         pieces.append(pad(piece_BTH, (0, 0, 0, 0, 0, batch_size - alive)))
@@ -149,12 +150,12 @@ def _loop(
 ) -> tuple[Tensor, CellState]:
     """The readable twin of every kernel: the cell's step, once for each moment."""
     outputs = []
-    for x_BE in x_BTE.unbind(1):
+    for step, x_BE in enumerate(x_BTE.unbind(1)):
         if noise is None:
             state = cell.step(x_BE, state)
         else:
             after = cell.step(x_BE, state, noise.seen(state[0]))
-            state = cell.pack_state(noise.mixed(state, after))
+            state = cell.pack_state(noise.mixed(step, state, after))
         outputs.append(state[0])
     return torch.stack(outputs, dim=1), state
 

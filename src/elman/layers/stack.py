@@ -8,10 +8,11 @@ from torch import Tensor, nn
 
 from elman.cells.cell import Cell, CellState
 from elman.cells.initialising import Initialisation
-from elman.errors import ShapeError
+from elman.errors import SettingError, ShapeError
 from elman.kernels.dispatch import KernelPlan
-from elman.layers.dropout import DropoutKind, drop
-from elman.layers.noise import NoiseRates
+from elman.layers.dropout import DropMask, DropoutKind, draw_mask
+from elman.layers.noise import NoiseRates, StackNoise, StepNoise
+from elman.layers.recomputing import run_in_blocks
 from elman.layers.recurrence import Direction, recur
 
 StackState = tuple[CellState, ...]
@@ -81,10 +82,33 @@ class RecurrentStack(nn.Module):
         *,
         plan: KernelPlan,
         generator: torch.Generator | None = None,
+        recompute: int = 0,
     ) -> tuple[Tensor, StackState]:
-        """Return the last layer's states_BTH, forward half first, and the state of all layers."""
-        layers, after = self.all_layers(x_BTE, state, lengths_B, plan=plan, generator=generator)
-        return layers[-1], after
+        """Return the last layer's states_BTH, forward half first, and the state of all layers.
+
+        With `recompute` K > 0, and while gradients are recorded, all layers run block by block of K
+        steps, and each block is run again in the backward pass (`elman.layers.recomputing`): the
+        states between two blocks are kept, not what lies within. Raises `SettingError` for K > 0 in
+        two directions, where no block can begin before the other end was read.
+        """
+        if recompute and self.num_directions > 1:
+            raise SettingError(
+                "only a stack of one direction can be run again block by block",
+                got=f"recompute = {recompute} in {self.num_directions} directions",
+                allowed="training.recompute = 0",
+            )
+        self._require_parts(state)
+        noise = self.draw_noise(x_BTE, generator)
+
+        def run(
+            x_BTE: Tensor, state: StackState | None, lengths_B: Tensor | None, noise: StackNoise
+        ) -> tuple[Tensor, StackState]:
+            layers, after = self._run(x_BTE, state, lengths_B, noise, plan)
+            return layers[-1], after
+
+        if recompute and torch.is_grad_enabled() and x_BTE.shape[1] > recompute:
+            return run_in_blocks(run, x_BTE, state, lengths_B, noise, recompute)
+        return run(x_BTE, state, lengths_B, noise)
 
     def all_layers(
         self,
@@ -100,32 +124,49 @@ class RecurrentStack(nn.Module):
         In a layer of two directions the forward half comes first: states_BTH[..., :P] are the
         forward reader's, the rest the backward reader's.
         """
-        if state is not None and len(state) != len(self.cells):
-            raise ShapeError(
-                "the state of a stack must have one part for each layer and direction",
-                got=f"{len(state)} parts",
-                allowed=str(len(self.cells)),
-            )
+        self._require_parts(state)
+        return self._run(x_BTE, state, lengths_B, self.draw_noise(x_BTE, generator), plan)
+
+    def draw_noise(self, x_BTE: Tensor, generator: torch.Generator | None) -> StackNoise:
+        """Return all that a run over x_BTE needs to draw: layer by layer, from below."""
+        options, widths = self.options, self._layer_widths()
+        inputs, cells, steps = list[DropMask | None](), list[Cell](), list[StepNoise | None]()
+        for layer in range(self.num_layers):
+            shape = (x_BTE.shape[0], x_BTE.shape[1], widths[layer])
+            rate, kind = options.dropout if layer else 0.0, options.dropout_kind
+            inputs.append(draw_mask(shape, rate, generator, kind=kind, device=x_BTE.device))
+            first = layer * self.num_directions
+            for place in range(first, first + self.num_directions):
+                cell = options.noise.with_dropped_weights(self.cell(place), generator)
+                cells.append(cell)
+                steps.append(options.noise.for_run(cell, x_BTE, generator))
+        return StackNoise(tuple(inputs), tuple(cells), tuple(steps))
+
+    def _run(
+        self,
+        x_BTE: Tensor,
+        state: StackState | None,
+        lengths_B: Tensor | None,
+        noise: StackNoise,
+        plan: KernelPlan,
+    ) -> tuple[list[Tensor], StackState]:
+        """Return states_BTH of every layer and the state of all layers, under noise as drawn."""
         read_BTE, after = x_BTE, list[CellState]()
         layers: list[Tensor] = []
-        for layer in range(self.num_layers):
+        for layer, mask in enumerate(noise.inputs):
             if layer > 0:
-                read_BTE = drop(
-                    layers[-1], self.options.dropout, generator, kind=self.options.dropout_kind
-                )
+                read_BTE = layers[-1] if mask is None else mask.on(layers[-1])
             outputs = []
             for way, direction in enumerate(_DIRECTIONS[: self.num_directions]):
                 place = layer * self.num_directions + way
-                before = None if state is None else state[place]
-                cell = self.options.noise.with_dropped_weights(self.cell(place), generator)
                 output_BTP, final = recur(
-                    cell,
+                    noise.cells[place],
                     read_BTE,
-                    before,
+                    None if state is None else state[place],
                     lengths_B,
                     plan=plan,
                     direction=direction,
-                    noise=self.options.noise.for_run(cell, read_BTE, generator),
+                    noise=noise.steps[place],
                 )
                 outputs.append(output_BTP)
                 after.append(final)
@@ -170,6 +211,14 @@ class RecurrentStack(nn.Module):
             row = [self.cell(first + way) for way in range(self.num_directions)]
             widths.append(sum(cell.output_size for cell in row))
         return widths
+
+    def _require_parts(self, state: StackState | None) -> None:
+        if state is not None and len(state) != len(self.cells):
+            raise ShapeError(
+                "the state of a stack must have one part for each layer and direction",
+                got=f"{len(state)} parts",
+                allowed=str(len(self.cells)),
+            )
 
     def _require_fit(self) -> None:
         widths = self._layer_widths()

@@ -76,16 +76,20 @@ class RecurrentLanguageModel(nn.Module):
         *,
         plan: KernelPlan,
         generator: torch.Generator | None = None,
+        recompute: int = 0,
     ) -> ModelOutput:
         """Read ids_BT after `state` (None: zeros); steps t ≥ lengths_B are padding, change nothing.
 
         `states_BTH` are the readout's inputs, dropped already when a generator is passed.
+        `recompute` is that of the stack.
         """
         p, kind = self.settings.dropout, self.settings.dropout_kind
         x_BTE = drop(
             self._inputs(ids_BT, generator), self.settings.embedding_dropout, generator, kind=kind
         )
-        states_BTH, state = self.stack(x_BTE, state, lengths_B, plan=plan, generator=generator)
+        states_BTH, state = self.stack(
+            x_BTE, state, lengths_B, plan=plan, generator=generator, recompute=recompute
+        )
         return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
 
     def _inputs(self, ids_BT: Tensor, generator: torch.Generator | None) -> Tensor:

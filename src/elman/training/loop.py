@@ -241,7 +241,12 @@ class Trainer:
             tensor.to(self._device) for tensor in (batch.ids_BT, batch.targets_BT, batch.lengths_B)
         )
         output = self.model(
-            ids_BT, carry(self._carried), lengths_B, plan=self.plan, generator=self._dropout
+            ids_BT,
+            carry(self._carried),
+            lengths_B,
+            plan=self.plan,
+            generator=self._dropout,
+            recompute=self.settings.recompute,
         )
         loss = token_loss(output.states_BTH, output.readout, targets_BT, lengths_B)
         torch.autograd.backward(loss.mean())
