@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, linear
 
+from elman.errors import SettingError
 from elman.kernels.products import affine
 from elman.layers.readout import Readout
 from elman.shapes import require_shape
@@ -36,6 +37,13 @@ class LossSum:
     def mean(self) -> Tensor:
         """Return nats per token, the one place where a mean is taken; 0 without tokens."""
         return self.nats / max(self.count, 1)
+
+
+class TrainingLoss(NamedTuple):
+    """What training minimises, and what it reports: the same, unless targets are smoothed."""
+
+    minimised: LossSum
+    plain: LossSum
 
 
 def token_nats(
@@ -72,36 +80,75 @@ def token_loss(
     gradients made in the same sweep over blocks of rows, so that neither pass holds more than
     `LOGITS_AT_ONCE` logits. No valid step at all gives 0 nats, count 0 and zero gradients.
     """
+    return training_loss(states_BTH, readout, targets_BT, lengths_B).minimised
+
+
+def training_loss(
+    states_BTH: Tensor,
+    readout: Readout,
+    targets_BT: Tensor,
+    lengths_B: Tensor | None = None,
+    *,
+    label_smoothing: float = 0.0,
+) -> TrainingLoss:
+    """Return `token_loss` of smoothed targets to minimise, beside that of the targets themselves.
+
+        minimised = Σ_n (1 − e) · (−log p(target_n)) + e · mean over v of (−log p(v))
+
+    with e = `label_smoothing`, as `torch.nn.functional.cross_entropy` has it. Both come from one
+    sweep. The plain loss carries no gradient where e > 0; at e = 0 both are the same. Raises
+    `SettingError` unless 0 ≤ e < 1. Source: C. Szegedy et al., arXiv:1512.00567, section 7.
+    """
+    if not 0.0 <= label_smoothing < 1.0:
+        raise SettingError(
+            "label_smoothing must be at least 0 and below 1", got=repr(label_smoothing)
+        )
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
     features_NF, targets_N = _valid_rows(states_BTH, readout, targets_BT, valid_N)
-    arrays = (features_NF, readout.weight, readout.bias)
+    arrays, count = (features_NF, readout.weight, readout.bias), int(targets_N.shape[0])
     if torch.is_grad_enabled() and any(array.requires_grad for array in arrays):
-        nats: Tensor = _SummedNats.apply(*arrays, targets_N)  # type: ignore[no-untyped-call]
+        nats, plain_nats = _SummedNats.apply(*arrays, targets_N, label_smoothing)  # type: ignore[no-untyped-call]
     else:
-        nats = _sweep(*arrays, targets_N, None)
-    return LossSum(nats, int(targets_N.shape[0]))
+        plain_nats, uniform_nats = _sweep(*arrays, targets_N, None, label_smoothing)
+        nats = _smoothed(plain_nats, uniform_nats, label_smoothing)
+    minimised = LossSum(nats, count)
+    return TrainingLoss(minimised, LossSum(plain_nats, count) if label_smoothing else minimised)
+
+
+def _smoothed(nats: Tensor, uniform_nats: Tensor, smoothing: float) -> Tensor:
+    return (1.0 - smoothing) * nats + smoothing * uniform_nats if smoothing else nats
 
 
 class _SummedNats(torch.autograd.Function):
-    """Σ_n −log softmax(W f_n + b)[target_n] with its gradients, without ever holding all logits."""
+    """Σ_n −log softmax(W f_n + b)[target_n] with its gradients, without ever holding all logits.
+
+    Returns the smoothed sum, and beside it the plain one, which carries no gradient.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, features_NF: Tensor, weight_VF: Tensor, bias_V: Tensor, targets_N: Tensor
-    ) -> Tensor:
+        ctx: Any,
+        features_NF: Tensor,
+        weight_VF: Tensor,
+        bias_V: Tensor,
+        targets_N: Tensor,
+        smoothing: float,
+    ) -> tuple[Tensor, Tensor]:
         gradients = _Gradients(
             torch.empty_like(features_NF), torch.zeros_like(weight_VF), torch.zeros_like(bias_V)
         )
-        nats = _sweep(features_NF, weight_VF, bias_V, targets_N, gradients)
+        nats, uniform_nats = _sweep(features_NF, weight_VF, bias_V, targets_N, gradients, smoothing)
         ctx.save_for_backward(gradients.features_NF, gradients.weight_VF, gradients.bias_V)
-        return nats
+        plain_nats = nats.clone()
+        ctx.mark_non_differentiable(plain_nats)
+        return _smoothed(nats, uniform_nats, smoothing), plain_nats
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         features_NF, weight_VF, bias_V = ctx.saved_tensors
         scale = scale.to(features_NF.dtype)
-        return features_NF * scale, weight_VF * scale, bias_V * scale, None
+        return features_NF * scale, weight_VF * scale, bias_V * scale, None, None
 
 
 @dataclass(frozen=True)
@@ -119,27 +166,37 @@ def _sweep(
     bias_V: Tensor,
     targets_N: Tensor,
     gradients: _Gradients | None,
-) -> Tensor:
+    smoothing: float,
+) -> tuple[Tensor, Tensor]:
     """Return the summed nats (float64 scalar); fill `gradients` block by block when given.
 
     With e = exp(logits − max) and s = Σ e of each row, nats = log s − (logit − max)[target], and
     the gradient of the logits is d / s with d = e − s · onehot(target): each product below uses d
     and divides on its narrow side, which saves a pass over the wide one.
+
+    The second scalar is Σ_n mean over v of −log p(v), 0 without `smoothing`; with it, the gradients
+    are those of the smoothed sum, d = e − s · ((1 − smoothing) · onehot(target) + smoothing / V).
     """
     nats = torch.zeros((), dtype=torch.float64, device=features_NF.device)
+    uniform_nats = torch.zeros_like(nats)
     for rows in _row_blocks(features_NF.shape[0], weight_VF.shape[0]):
         block_NF, targets_N1 = features_NF[rows], targets_N[rows].unsqueeze(1)
         e_NV = affine(block_NF, weight_VF, bias_V)
         e_NV.sub_(e_NV.amax(dim=1, keepdim=True))
         shifted_N1 = e_NV.gather(1, targets_N1)
+        mean_N1 = e_NV.mean(dim=1, keepdim=True) if smoothing else shifted_N1
         s_N1 = e_NV.exp_().sum(dim=1, keepdim=True)
         nats += (s_N1.log() - shifted_N1).double().sum()
+        if smoothing:
+            uniform_nats += (s_N1.log() - mean_N1).double().sum()
         if gradients is not None:
-            d_NV = e_NV.scatter_add_(1, targets_N1, -s_N1)
+            d_NV = e_NV.scatter_add_(1, targets_N1, s_N1 * (smoothing - 1.0))
+            if smoothing:
+                d_NV.sub_(s_N1 * (smoothing / weight_VF.shape[0]))
             torch.mm(d_NV, weight_VF, out=gradients.features_NF[rows]).div_(s_N1)
             gradients.weight_VF.addmm_(d_NV.t(), block_NF / s_N1)
             gradients.bias_V.addmv_(d_NV.t(), s_N1.reciprocal().squeeze(1))
-    return nats
+    return nats, uniform_nats
 
 
 def _row_blocks(num_rows: int, vocabulary_size: int) -> Iterator[slice]:

@@ -258,3 +258,28 @@ def test_training_in_blocks_reaches_the_same_weights(source) -> None:
             torch.testing.assert_close(blocks.tensors[name], tensor, rtol=1e-10, atol=1e-12)
         else:
             assert torch.equal(blocks.tensors[name], tensor), name
+
+
+def test_smoothed_targets_are_minimised_and_the_plain_loss_is_told() -> None:
+    batch = token_batch([[1, 2], [3, 4, 5, 6]])
+    settings = dataclasses.replace(PLAIN_SGD, label_smoothing=0.2)
+    model = tiny_model().double()
+    trainer = Trainer(model, Batches([batch]), settings, KernelPlan(), total_updates=1)
+    before = weights_of(trainer)
+    event = trainer.step()
+    twin = TorchTwin(before)
+    inputs = [torch.tensor([1]), torch.tensor([3, 4, 5])]
+    logits = [twin.readout(twin.lstm(twin.embedding(ids))[0]) for ids in inputs]
+    targets = [torch.tensor([2]), torch.tensor([4, 5, 6])]
+    plain, smoothed = (
+        sum(
+            cross_entropy(left, right, reduction="sum", label_smoothing=share)
+            for left, right in zip(logits, targets, strict=True)
+        )
+        for share in (0.0, 0.2)
+    )
+    (smoothed / 4).backward()
+    assert event.loss_nats == pytest.approx(plain.item(), rel=1e-12)
+    assert trainer.smoothed_nats == pytest.approx(plain.item() / 4, rel=1e-12)
+    after = twin.readout.weight.data - 0.5 * twin.readout.weight.grad
+    torch.testing.assert_close(weights_of(trainer)["readout.weight"], after, rtol=0, atol=1e-12)

@@ -293,6 +293,13 @@ class TrainingSettings:
         float,
         Field(ge=0.0, allow_inf_nan=False, description="Largest gradient norm; 0: no clipping."),
     ] = 1.0
+    label_smoothing: Annotated[
+        Share,
+        Field(
+            description="Share of each target that is spread over the whole vocabulary while "
+            "learning; every loss that is told is the plain one."
+        ),
+    ] = 0.0
     average_decay: Annotated[
         Share,
         Field(

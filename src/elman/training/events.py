@@ -9,8 +9,9 @@ class UpdateEvent:
     """One update: its batch, the rate it used and the norm of its gradient before clipping.
 
     `update` and `epoch` count from 1. `skipped` means that the gradient was not finite and that no
-    weight changed. `loss_nats` is the sum over the batch's `num_tokens` targets. `smoothed_nats` is
-    the recent loss in nats per token, None until a finite loss was seen.
+    weight changed. `loss_nats` is the sum over the batch's `num_tokens` targets as they are, before
+    `training.label_smoothing`. `smoothed_nats` is the recent loss in nats per token, an average
+    over updates, None until a finite loss was seen.
     """
 
     update: int
@@ -26,7 +27,7 @@ class UpdateEvent:
 
     @property
     def nats_per_token(self) -> float:
-        """The loss that was minimised."""
+        """The loss of a token, before this update."""
         return self.loss_nats / self.num_tokens
 
     @property

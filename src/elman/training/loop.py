@@ -13,7 +13,7 @@ from elman.data.batches import BatchSource, TokenBatch
 from elman.errors import DataError, RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
-from elman.losses import token_loss
+from elman.losses import training_loss
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator, stream_seed
 from elman.training.averaging import WeightAverage
@@ -57,7 +57,8 @@ def planned_updates(settings: TrainingSettings, source: BatchSource) -> int:
 class Trainer:
     """A run: model, data, optimiser and everything between two updates that a third depends on.
 
-    Each update minimises Σ nats / Σ targets of one batch, a sum and a count divided once. `update`
+    Each update minimises Σ nats / Σ targets of one batch, a sum and a count divided once; with
+    `label_smoothing` that of smoothed targets, while all that is told is the plain loss. `update`
     counts the updates made; `total_updates` is what the schedule ends at. Batches without a target
     are passed over and are no updates. All randomness is that of `settings.seed` and goes through
     generators of this object; nothing that is done between two updates, a validation or a sample,
@@ -236,7 +237,10 @@ class Trainer:
                 raise DataError("there is no token to predict in a whole epoch of batches")
 
     def _backward(self, batch: TokenBatch) -> tuple[float, StackState | None]:
-        """Leave the mean loss's gradient at the parameters; return Σ nats and the state after."""
+        """Leave the mean loss's gradient at the parameters; return Σ nats and the state after.
+
+        Smoothed targets change the gradient alone: the nats are those of the targets themselves.
+        """
         ids_BT, targets_BT, lengths_B = (
             tensor.to(self._device) for tensor in (batch.ids_BT, batch.targets_BT, batch.lengths_B)
         )
@@ -248,9 +252,15 @@ class Trainer:
             generator=self._dropout,
             recompute=self.settings.recompute,
         )
-        loss = token_loss(output.states_BTH, output.readout, targets_BT, lengths_B)
-        torch.autograd.backward(loss.mean())
-        return loss.nats.item(), detach(output.state)
+        loss = training_loss(
+            output.states_BTH,
+            output.readout,
+            targets_BT,
+            lengths_B,
+            label_smoothing=self.settings.label_smoothing,
+        )
+        torch.autograd.backward(loss.minimised.mean())
+        return loss.plain.nats.item(), detach(output.state)
 
     def _smooth(self, loss_nats: float, num_tokens: int) -> None:
         self._smoothed_nats = SMOOTHING * self._smoothed_nats + (1.0 - SMOOTHING) * loss_nats
