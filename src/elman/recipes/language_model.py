@@ -13,6 +13,7 @@ from elman.checkpoints.run_folder import CACHE, RunFolder
 from elman.config.checks import check_settings
 from elman.config.settings import DataSettings, Settings
 from elman.config.toml_file import apply_overrides, settings_from_toml
+from elman.data.batches import TokenBatch
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
@@ -27,8 +28,11 @@ from elman.text.tokenizer_file import tokenizer_from_json
 from elman.training.budget import updates_for_budget
 from elman.training.events import TrainingEvent
 from elman.training.fitting import FitReport, fit
+from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer, planned_updates
 from elman.training.trainer_state import TrainerState
+
+LanguageTrainer = Trainer[RecurrentLanguageModel, TokenBatch]
 
 FEWEST_UPDATES = 100
 """A budget that fits fewer updates is worth a word."""
@@ -56,7 +60,7 @@ class LanguageModelRun:
     folder: RunFolder
     settings: Settings
     prepared: PreparedText
-    trainer: Trainer
+    trainer: LanguageTrainer
     notices: tuple[str, ...]
 
     @property
@@ -260,7 +264,7 @@ def _with_updates(settings: Settings, updates: int) -> Settings:
 
 def _trainer(
     settings: Settings, prepared: PreparedText, plan: KernelPlan, updates: int
-) -> tuple[Trainer, tuple[str, ...]]:
+) -> tuple[LanguageTrainer, tuple[str, ...]]:
     source, notices = training_source(settings, prepared)
     try:
         model = RecurrentLanguageModel(
@@ -277,7 +281,8 @@ def _trainer(
             f"{len(prepared.tokenizer.vocabulary):,} symbols",
             hint="choose smaller sizes",
         ) from None
-    return Trainer(model, source, settings.training, plan, total_updates=updates), notices
+    objective = LanguageObjective(model, settings.training)
+    return Trainer(objective, source, settings.training, plan, total_updates=updates), notices
 
 
 def _fit_budget(
@@ -301,7 +306,7 @@ def _fit_budget(
         )
     trainer, _ = _trainer(settings, prepared, plan, 1)
     measured = updates_for_budget(
-        trainer.model,
+        trainer.objective,
         trainer.source,
         settings.training,
         plan,
