@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from elman.checkpoints.manifest import Manifest
-from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.checkpoints.run_folder import CACHE, TOKENIZER, RunFolder
 from elman.config.checks import check_settings
 from elman.config.settings import DataSettings, Settings
 from elman.config.toml_file import apply_overrides, settings_from_toml
@@ -249,7 +249,7 @@ def _begin(
         updates = planned_updates(settings.training, source)
         settings = _with_updates(settings, updates)
     trainer, more = _trainer(settings, prepared, plan, settings.training.updates)
-    folder.begin(settings, prepared.tokenizer.to_json())
+    folder.begin(settings, {TOKENIZER: prepared.tokenizer.to_json()})
     run = LanguageModelRun(folder, settings, prepared, trainer, (*notices, *more))
     _write_manifest(run, {})
     state = trainer.state()
