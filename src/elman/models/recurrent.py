@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elman.cells.registry import build_cell
 from elman.config.settings import ModelSettings
@@ -14,6 +14,7 @@ from elman.layers.embedding import Embedding, one_hot_inputs
 from elman.layers.noise import NoiseRates
 from elman.layers.readout import Readout
 from elman.layers.stack import RecurrentStack, StackOptions, StackState
+from elman.models.learnt import LearntModel
 
 EMBEDDING_STD = 1.0
 """Deviation of new embeddings that meet the states through weights of their own."""
@@ -32,7 +33,7 @@ class ModelOutput(NamedTuple):
     state: StackState
 
 
-class RecurrentLanguageModel(nn.Module):
+class RecurrentLanguageModel(LearntModel):
     """(ids, state) → (states, readout, state): a distribution over the next token at every step.
 
         x_t = drop(embedding(ids_t));  h_t, state = stack(x_t, state);  y_t = readout(drop(h_t))
@@ -119,10 +120,6 @@ class RecurrentLanguageModel(nn.Module):
             self.embedding.initialise(generator, std=std)
         self.stack.initialise(generator, self.settings.initialisation)
         self.readout.initialise(generator, tied=tied)
-
-    def parameter_count(self) -> int:
-        """Return how many numbers are learnt; a tied matrix counts once."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
     def describe(self) -> dict[str, str]:
         """Return what the settings mean here: cell, sizes, where dropout acts, tying."""
