@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+NATIVE := $(wildcard src/elman/kernels/native/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all contracts lint docs clean
@@ -12,12 +13,13 @@ help: ## Show this list.
 
 setup: $(READY) ## Make .venv with everything installed.
 
-$(READY): pyproject.toml constraints.txt
-	@echo "setting up $(VENV) (once; about a minute) ..."
+$(READY): pyproject.toml constraints.txt $(NATIVE)
+	@echo "setting up $(VENV) (once; about two minutes) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "elman needs Python 3.11 or newer; got $$($(PYTHON) --version); run: make PYTHON=python3.11 ..."; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,keras,onnx]'
+	@$(BIN)/python -c 'from elman.kernels.native_module import NOT_BUILT, native_level; print(native_level() and "native kernels: " + native_level() or "note: " + NOT_BUILT)'
 	@touch $(READY)
 
 demo: $(READY) ## Train, compare and sample a small language model in under two minutes.
