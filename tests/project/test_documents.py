@@ -43,10 +43,12 @@ def test_every_command_of_the_readme_is_one_of_the_command(tmp_path: Path) -> No
 
 
 def test_pins_satisfy_the_ranges() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = whole["project"]
     names = [
         re.split(r"[<>=]", requirement)[0]
         for requirement in (
+            *whole["build-system"]["requires"],
             *project["dependencies"],
             *(name for extra in project["optional-dependencies"].values() for name in extra),
         )
