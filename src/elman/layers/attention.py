@@ -191,7 +191,7 @@ class AdditiveAttention(Attention):
     W_q [A, H], W_k [A, K], b [A], v [A]; with `coverage` "vector" also w_c [A], and ĉ is the sum of
     the weights of all earlier steps. Sources: D. Bahdanau et al., arXiv:1409.0473, section 3.1 and
     A.1.2, which has no b; A. See et al., arXiv:1704.04368, eqs. 1, 10 and 11. W_k k_j + b is made
-    once for a source. All T queries at once hold B · T · S · A numbers.
+    once for a source.
     """
 
     def __init__(
@@ -215,19 +215,19 @@ class AdditiveAttention(Attention):
     def _read(
         self, query_BTH: Tensor, memory: SourceMemory, coverage_BS: Tensor | None
     ) -> Attended:
-        query_BTA = linear(query_BTH, self.weight_query)
-        if self.weight_coverage is None:
-            inner_BTSA = query_BTA.unsqueeze(2) + memory.keys_BSA.unsqueeze(1)
-            return _retrieved(torch.tanh(inner_BTSA) @ self.v, memory)
-        if coverage_BS is None:
+        if self.has_coverage and coverage_BS is None:
             coverage_BS = memory.values_BSK.new_zeros(memory.padding_BS.shape)
         contexts, weights = [], []
-        for query_BA in query_BTA.unbind(1):
-            covered_BSA = coverage_BS.unsqueeze(2) * self.weight_coverage
-            inner_BSA = query_BA.unsqueeze(1) + memory.keys_BSA + covered_BSA
-            scores_BS = torch.tanh(inner_BSA) @ self.v
+        # One query after the other, with or without coverage: B · S · A numbers stay in a cache
+        # where B · T · S · A do not, which costs more than the loop.
+        for query_BA in linear(query_BTH, self.weight_query).unbind(1):
+            inner_BSA = query_BA.unsqueeze(1) + memory.keys_BSA
+            if self.weight_coverage is not None and coverage_BS is not None:
+                inner_BSA = inner_BSA + coverage_BS.unsqueeze(2) * self.weight_coverage
+            scores_BS = inner_BSA.tanh_() @ self.v
             step = _retrieved(scores_BS.unsqueeze(1), memory)
-            coverage_BS = coverage_BS + step.weights_BTS.squeeze(1)
+            if coverage_BS is not None:
+                coverage_BS = coverage_BS + step.weights_BTS.squeeze(1)
             contexts.append(step.context_BTC)
             weights.append(step.weights_BTS)
         return Attended(torch.cat(contexts, dim=1), torch.cat(weights, dim=1), coverage_BS)
