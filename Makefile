@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "elman needs Python 3.11 or newer; got $$($(PYTHON) --version); run: make PYTHON=python3.11 ..."; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,keras,onnx]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,keras,onnx,metrics]'
 	@$(BIN)/python -c 'from elman.kernels.native_module import NOT_BUILT, native_level; print(native_level() and "native kernels: " + native_level() or "note: " + NOT_BUILT)'
 	@touch $(READY)
 
