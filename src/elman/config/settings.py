@@ -143,6 +143,17 @@ class ModelSettings:
     num_layers: Annotated[
         int, Field(ge=1, le=256, description="Recurrent layers, one above the other (L).")
     ] = 1
+    bidirectional: Annotated[
+        bool,
+        Field(description="classify, tag, translate: each layer of what is read reads both ways."),
+    ] = False
+    pooling: Annotated[
+        Literal["final", "mean", "max", "attention"],
+        Field(
+            description="classify: how the states of a text become one vector: where each reader "
+            "ended, their mean, their maximum, or a mixture that is learnt."
+        ),
+    ] = "final"
     tie_weights: Annotated[
         bool,
         Field(

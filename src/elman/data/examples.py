@@ -33,12 +33,13 @@ def padded_rows(lines: LineArray, rows_B: npt.NDArray[np.int64], pad_id: int) ->
 
 
 class LabelBatch(NamedTuple):
-    """Texts and what is to be said of each as a whole.
+    """Sequences and what is to be said of each as a whole.
 
-    ids_BT [B, T] int64 and lengths_B [B]; labels_BC [B, C] float32, 1 for each label of the row.
+    inputs: ids [B, T] int64, or numbers [B, T, F] float32; lengths_B [B]; labels_BC [B, C] float32,
+    1 for each label of the row.
     """
 
-    ids_BT: Tensor
+    inputs: Tensor
     lengths_B: Tensor
     labels_BC: Tensor
 

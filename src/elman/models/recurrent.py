@@ -11,18 +11,15 @@ from elman.config.settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, one_hot_inputs
-from elman.layers.noise import NoiseRates
 from elman.layers.readout import Readout
-from elman.layers.stack import RecurrentStack, StackOptions, StackState
+from elman.layers.stack import RecurrentStack, StackState
 from elman.models.learnt import LearntModel
+from elman.models.stacking import describe_noise, stack_options
 
 EMBEDDING_STD = 1.0
 """Deviation of new embeddings that meet the states through weights of their own."""
 TIED_STD_SCALE = 2.0
 """Times 1 / √E, the deviation of new embeddings whose products with the states are the logits."""
-
-NOISE = (*NoiseRates.__dataclass_fields__, "token_dropout")
-"""Settings of the noise within a model, beside its dropouts between layers."""
 
 
 class ModelOutput(NamedTuple):
@@ -60,7 +57,7 @@ class RecurrentLanguageModel(LearntModel):
                 build_cell(settings, written if layer else read, layer)
                 for layer in range(settings.num_layers)
             ],
-            options=_stack_options(settings),
+            options=stack_options(settings),
         )
         tied = None
         if settings.tie_weights:
@@ -124,10 +121,6 @@ class RecurrentLanguageModel(LearntModel):
     def describe(self) -> dict[str, str]:
         """Return what the settings mean here: cell, sizes, where dropout acts, tying."""
         s = self.settings
-        places = {f"layer {n}": s.dropout for n in range(1, s.num_layers + 1)}
-        rates = {"embedding": s.embedding_dropout, **places}
-        noise = ", ".join(f"{name} {getattr(s, name):g}" for name in NOISE if getattr(s, name))
-        dropped = ", ".join(f"{rate:g} on {place}" for place, rate in rates.items() if rate)
         if s.tie_weights:
             how = "" if s.embedding_size == s.hidden_size else " through a projection"
             tying = f"readout uses the embedding{how}"
@@ -137,33 +130,7 @@ class RecurrentLanguageModel(LearntModel):
             "cell": self.stack.cell(0).key,
             "layers": f"{s.num_layers} of {s.hidden_size} units, "
             + ("one-hot inputs" if self.embedding is None else f"embeddings of {s.embedding_size}"),
-            "initialisation": _initialisation(s),
-            "noise": noise or "none",
+            **describe_noise(s),
             "parameters": str(self.parameter_count()),
-            "dropout": f"{s.dropout_kind}: {dropped}" if dropped else "none",
             "tied weights": tying,
         }
-
-
-def _stack_options(s: ModelSettings) -> StackOptions:
-    noise = NoiseRates(
-        recurrent_dropout=s.recurrent_dropout,
-        zoneout=s.zoneout,
-        zoneout_cell=s.zoneout_cell,
-        weight_dropout=s.weight_dropout,
-    )
-    return StackOptions(
-        dropout=s.dropout,
-        dropout_kind=s.dropout_kind,
-        residual=s.residual,
-        layer_norm=s.layer_norm in ("layers", "both"),
-        noise=noise,
-    )
-
-
-def _initialisation(s: ModelSettings) -> str:
-    """Return how the cells began, as the manifest records it."""
-    if s.kind not in ("lstm", "minlstm") or s.bias == "none":
-        return s.initialisation
-    biases = s.forget_biases or (s.forget_bias,)
-    return f"{s.initialisation}, forget bias {', '.join(f'{bias:g}' for bias in biases)}"
