@@ -16,6 +16,7 @@ from rich.console import Console
 
 from elman import __version__
 from elman.apps.cli.convert import convert
+from elman.apps.cli.data import data
 from elman.apps.cli.demo import demo
 from elman.apps.cli.generate import generate
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
@@ -42,6 +43,7 @@ def build_app() -> App:
     for verb in (demo, score, generate, convert):
         app.command(verb)
     app.command(train)
+    app.command(data)
     return app
 
 
