@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from elman.checkpoints.manifest import Manifest
-from elman.checkpoints.run_folder import RunFolder
+from elman.checkpoints.run_folder import TOKENIZER, RunFolder
 from elman.config.settings import ModelSettings, Settings
 
 VOCABULARY_SIZE = 11
@@ -74,7 +74,7 @@ def make_run() -> Callable[..., RunFolder]:
         tied: bool = False,
     ) -> RunFolder:
         run = RunFolder.create(path)
-        run.begin(settings, tokenizer_json)
+        run.begin(settings, {TOKENIZER: tokenizer_json})
         run.write_manifest(Manifest(sizes={"vocabulary": VOCABULARY_SIZE}))
         for update in range(1, 11):
             run.append_metrics({"update": update, "loss_nats": update / 7})

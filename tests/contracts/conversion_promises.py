@@ -49,7 +49,7 @@ def settings_of(key: str) -> ModelSettings:
 def make_run(key: str, folder: Path) -> None:
     """Write a run of the cell `key` with random weights, biases too."""
     from elman.checkpoints.manifest import Manifest
-    from elman.checkpoints.run_folder import RunFolder
+    from elman.checkpoints.run_folder import TOKENIZER, RunFolder
 
     text = TextSettings(level="char", unit="stream")
     tokenizer = build_tokenizer([TEXT], text)
@@ -59,7 +59,7 @@ def make_run(key: str, folder: Path) -> None:
         for parameter in model.parameters():
             parameter.normal_(0.0, 0.3, generator=generator)
     run = RunFolder.create(folder)
-    run.begin(Settings(text=text, model=model.settings), tokenizer.to_json())
+    run.begin(Settings(text=text, model=model.settings), {TOKENIZER: tokenizer.to_json()})
     run.save_weights(model, update=0)
     run.write_manifest(Manifest())
 

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elman.data.lines import LineBatches, LineOrder
+from elman.data.lines import LineBatches
+from elman.data.order import RowOrder
 from elman.data.token_array import LineArray, join_lines
 from elman.errors import DataError
 
@@ -20,7 +21,7 @@ def source_of(
     lines: LineArray,
     batch_size: int,
     seed: int = 5,
-    order: LineOrder = "shuffled",
+    order: RowOrder = "shuffled",
     length_pool: int = 1,
 ) -> LineBatches:
     return LineBatches(
@@ -52,7 +53,7 @@ def test_ada_is_read_from_its_start_mark_and_predicted_to_its_stop_mark() -> Non
 @settings(derandomize=True, max_examples=200, deadline=None)
 @given(lines_lists, st.integers(1, 9), st.sampled_from(["shuffled", "stored"]), st.integers(1, 5))
 def test_every_line_comes_once_an_epoch_whole_and_alone_in_its_row(
-    lines: list[list[int]], batch_size: int, order: LineOrder, length_pool: int
+    lines: list[list[int]], batch_size: int, order: RowOrder, length_pool: int
 ) -> None:
     source = source_of(join_lines(lines, 10), batch_size, order=order, length_pool=length_pool)
     for epoch in (0, 3):

@@ -81,18 +81,20 @@ def test_an_interrupted_run_goes_on_with_its_places(
     import torch
     from safetensors.torch import load_file
 
-    from elman.recipes.language_model import TrainRequest, resume_run, start_run, train_run
+    from elman.recipes.language_model import LanguageTask
+    from elman.recipes.learning import TrainRequest, resume_run, start_run, train_run
 
     def start(name: str):
         given = [item.removeprefix("--set=") for item in SPLIT]
         return start_run(
+            LanguageTask(),
             TrainRequest(
                 tmp_path / name,
                 overrides=(
                     f"data.train={story}",
                     *("text.level=bpe", "training.updates=12", "training.save_every=3", *given),
                 ),
-            )
+            ),
         )
 
     def finish(run, stop_at: int = 10**9) -> None:
@@ -106,7 +108,7 @@ def test_an_interrupted_run_goes_on_with_its_places(
 
     finish(start("whole"))
     finish(start("cut"), stop_at=5)
-    resumed = resume_run(tmp_path / "cut")
+    resumed = resume_run(LanguageTask(), tmp_path / "cut")
     assert not torch.equal(
         resumed.trainer.model.readout.state_dict()["place_of_id_V"],
         torch.arange(resumed.trainer.model.vocabulary_size),

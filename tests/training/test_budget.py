@@ -9,6 +9,7 @@ from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.training.budget import updates_for_budget
+from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
 
 SETTINGS = TrainingSettings()
@@ -24,7 +25,7 @@ def test_updates_and_their_validations_fill_the_time_but_for_a_reserve() -> None
     (1011 − 11) · 0.95 = 950 s hold 791 updates and a validation after each 5: 791 + 159.
     """
     fitted = updates_for_budget(
-        tiny_model(),
+        LanguageObjective(tiny_model(), SETTINGS),
         tiny_stream(91),
         SETTINGS,
         KernelPlan(),
@@ -38,7 +39,7 @@ def test_updates_and_their_validations_fill_the_time_but_for_a_reserve() -> None
 def test_lines_of_different_lengths_count_by_their_tokens() -> None:
     source = tiny_lines(400)
     fitted = updates_for_budget(
-        tiny_model(),
+        LanguageObjective(tiny_model(), SETTINGS),
         source,
         SETTINGS,
         KernelPlan(),
@@ -55,8 +56,17 @@ def test_measuring_touches_neither_model_nor_generators_nor_position() -> None:
     def state(measure: bool) -> object:
         model, source, plan = tiny_model(dropout=0.5), tiny_lines(), KernelPlan()
         if measure:
-            updates_for_budget(model, source, SETTINGS, plan, seconds_left=0.5, validate=one_nat)
-        trainer = Trainer(model, source, SETTINGS, plan, total_updates=5)
+            updates_for_budget(
+                LanguageObjective(model, SETTINGS),
+                source,
+                SETTINGS,
+                plan,
+                seconds_left=0.5,
+                validate=one_nat,
+            )
+        trainer = Trainer(
+            LanguageObjective(model, SETTINGS), source, SETTINGS, plan, total_updates=5
+        )
         for _ in range(5):
             trainer.step()
         return trainer.state()
@@ -66,7 +76,7 @@ def test_measuring_touches_neither_model_nor_generators_nor_position() -> None:
 
 def test_a_budget_too_short_for_anything_is_one_update() -> None:
     fitted = updates_for_budget(
-        tiny_model(),
+        LanguageObjective(tiny_model(), SETTINGS),
         tiny_stream(),
         SETTINGS,
         KernelPlan(),
@@ -80,5 +90,9 @@ def test_a_budget_too_short_for_anything_is_one_update() -> None:
 def test_a_budget_without_time_or_without_end_is_refused(seconds: float) -> None:
     with pytest.raises(SettingError, match="time to train"):
         updates_for_budget(
-            tiny_model(), tiny_stream(), SETTINGS, KernelPlan(), seconds_left=seconds
+            LanguageObjective(tiny_model(), SETTINGS),
+            tiny_stream(),
+            SETTINGS,
+            KernelPlan(),
+            seconds_left=seconds,
         )

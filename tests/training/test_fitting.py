@@ -9,6 +9,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.training.events import SavedEvent, TrainingEvent, UpdateEvent, ValidationEvent
 from elman.training.fitting import fit
+from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
 from elman.training.trainer_state import TrainerState
 
@@ -112,7 +113,9 @@ def test_without_validation_the_latest_weights_are_the_best() -> None:
 def test_validation_and_saving_see_the_average_and_training_goes_on_with_the_weights() -> None:
     settings = dataclasses.replace(SETTINGS, evaluate_every=3, average_decay=0.9)
     model = tiny_model()
-    trainer = Trainer(model, tiny_stream(91), settings, KernelPlan(), total_updates=6)
+    trainer = Trainer(
+        LanguageObjective(model, settings), tiny_stream(91), settings, KernelPlan(), total_updates=6
+    )
     seen: list[torch.Tensor] = []
     states: list[TrainerState] = []
 

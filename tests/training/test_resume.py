@@ -22,6 +22,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.training.events import TrainingEvent, UpdateEvent
 from elman.training.fitting import fit
+from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
 from elman.training.trainer_state import TrainerState
 
@@ -220,7 +221,13 @@ def test_a_state_with_a_part_missing_is_refused(missing: str) -> None:
 
 def test_the_saved_state_is_a_copy_that_later_updates_leave_alone() -> None:
     model = tiny_model()
-    trainer = Trainer(model, tiny_stream(), TrainingSettings(), KernelPlan(), total_updates=12)
+    trainer = Trainer(
+        LanguageObjective(model, TrainingSettings()),
+        tiny_stream(),
+        TrainingSettings(),
+        KernelPlan(),
+        total_updates=12,
+    )
     trainer.step()
     state = trainer.state()
     before = {name: tensor.clone() for name, tensor in state.tensors.items()}

@@ -22,6 +22,7 @@ from torch.nn.functional import cross_entropy
 from elman.config.settings import TrainingSettings
 from elman.errors import DataError, SettingError
 from elman.kernels.dispatch import KernelPlan
+from elman.training.language_objective import LanguageObjective
 from elman.training.loop import SMOOTHING, Trainer, planned_updates
 from elman.training.trainer_state import TrainerState
 
@@ -61,7 +62,9 @@ def test_truncated_training_equals_torch_lstm_and_plain_sgd_in_float64(rate: flo
     source = tiny_stream(91)
     settings = dataclasses.replace(PLAIN_SGD, learning_rate=rate, clip_norm=0.25)
     model = tiny_model().double()
-    trainer = Trainer(model, source, settings, KernelPlan(), total_updates=4)
+    trainer = Trainer(
+        LanguageObjective(model, settings), source, settings, KernelPlan(), total_updates=4
+    )
     twin = TorchTwin(weights_of(trainer))
     state = None
     for index in range(4):
@@ -87,7 +90,13 @@ def test_truncated_training_equals_torch_lstm_and_plain_sgd_in_float64(rate: flo
 def test_the_loss_minimised_is_the_mean_over_all_tokens_of_a_ragged_batch() -> None:
     batch = token_batch([[1, 2], [3, 4, 5, 6]])
     model = tiny_model().double()
-    trainer = Trainer(model, Batches([batch]), PLAIN_SGD, KernelPlan(), total_updates=1)
+    trainer = Trainer(
+        LanguageObjective(model, PLAIN_SGD),
+        Batches([batch]),
+        PLAIN_SGD,
+        KernelPlan(),
+        total_updates=1,
+    )
     before = weights_of(trainer)
     event = trainer.step()
     twin = TorchTwin(before)
@@ -152,7 +161,9 @@ def test_a_state_is_carried_where_a_batch_continues_and_reset_where_it_does_not(
     fresh = cross_entropy(logits_TV, torch.tensor(second[0][1:]), reduction="sum").item()
     for continues, expected in ((True, carried), (False, fresh)):
         source = Batches([token_batch(first), token_batch(second, continues=continues)])
-        trainer = Trainer(model, source, settings, KernelPlan(), total_updates=2)
+        trainer = Trainer(
+            LanguageObjective(model, settings), source, settings, KernelPlan(), total_updates=2
+        )
         trainer.step()
         assert trainer.step().loss_nats == pytest.approx(expected, rel=1e-10)
     assert abs(carried - fresh) > 1e-3
@@ -220,13 +231,25 @@ def test_training_leaves_the_global_generators_alone() -> None:
 
 def test_tied_weights_are_saved_once_and_stay_tied() -> None:
     model = tiny_model(tie_weights=True)
-    trainer = Trainer(model, tiny_stream(), TrainingSettings(), KernelPlan(), total_updates=12)
+    trainer = Trainer(
+        LanguageObjective(model, TrainingSettings()),
+        tiny_stream(),
+        TrainingSettings(),
+        KernelPlan(),
+        total_updates=12,
+    )
     trainer.step()
     state = trainer.state()
     assert "model.embedding.weight" in state.tensors
     assert "model.readout.weight" not in state.tensors
     other = tiny_model(tie_weights=True, seed=8)
-    fresh = Trainer(other, tiny_stream(), TrainingSettings(), KernelPlan(), total_updates=12)
+    fresh = Trainer(
+        LanguageObjective(other, TrainingSettings()),
+        tiny_stream(),
+        TrainingSettings(),
+        KernelPlan(),
+        total_updates=12,
+    )
     fresh.restore(state)
     assert other.readout.weight is other.embedding.weight
     trainer.step()
@@ -247,7 +270,13 @@ def test_training_in_blocks_reaches_the_same_weights(source) -> None:
     def final(recompute: int) -> TrainerState:
         settings = dataclasses.replace(PLAIN_SGD, recompute=recompute)
         model = tiny_model(dropout=0.3).double()
-        trainer = Trainer(model, source, settings, KernelPlan("reference"), total_updates=8)
+        trainer = Trainer(
+            LanguageObjective(model, settings),
+            source,
+            settings,
+            KernelPlan("reference"),
+            total_updates=8,
+        )
         for _ in range(8):
             trainer.step()
         return trainer.state()
@@ -264,7 +293,13 @@ def test_smoothed_targets_are_minimised_and_the_plain_loss_is_told() -> None:
     batch = token_batch([[1, 2], [3, 4, 5, 6]])
     settings = dataclasses.replace(PLAIN_SGD, label_smoothing=0.2)
     model = tiny_model().double()
-    trainer = Trainer(model, Batches([batch]), settings, KernelPlan(), total_updates=1)
+    trainer = Trainer(
+        LanguageObjective(model, settings),
+        Batches([batch]),
+        settings,
+        KernelPlan(),
+        total_updates=1,
+    )
     before = weights_of(trainer)
     event = trainer.step()
     twin = TorchTwin(before)

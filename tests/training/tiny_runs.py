@@ -13,6 +13,7 @@ from elman.data.token_array import join_lines
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator
+from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
 from elman.training.trainer_state import TrainerState
 
@@ -60,7 +61,13 @@ def tiny_trainer(
     total_updates: int = 12,
 ) -> Trainer:
     model = tiny_model(kind, dropout=dropout)
-    return Trainer(model, source, settings, KernelPlan(), total_updates=total_updates)
+    return Trainer(
+        LanguageObjective(model, settings),
+        source,
+        settings,
+        KernelPlan(),
+        total_updates=total_updates,
+    )
 
 
 def weights_of(trainer: Trainer) -> dict[str, torch.Tensor]:

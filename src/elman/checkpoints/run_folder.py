@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
@@ -31,12 +31,19 @@ from elman.checkpoints.weights import (
     read_weights_record,
     save_weights,
 )
-from elman.config.settings import Settings
+from elman.config.settings import ModelSettings, Settings
 from elman.config.toml_file import settings_from_toml, settings_to_toml
 from elman.errors import RunError, SettingError
 
 CONFIG = "config.toml"
 TOKENIZER = "tokenizer.json"
+TARGET = "target.json"
+"""The tokenizer of the answers of a translating model."""
+LABELS = "labels.json"
+CHARACTERS = "characters.json"
+"""The tokenizer that spells the words of a tagger."""
+SCALING = "scaling.json"
+"""Mean and deviation of the numbers that a model of series reads, in place of a tokenizer."""
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
@@ -45,7 +52,8 @@ METRICS = "metrics.jsonl"
 CACHE = "cache"
 """Folder of a run's token arrays while it trains; removed once it has finished."""
 
-RUN_FILES = (CONFIG, TOKENIZER, MANIFEST, WEIGHTS, STATE, STATE_COPY, METRICS)
+VOCABULARIES = (TOKENIZER, TARGET, LABELS, CHARACTERS, SCALING)
+RUN_FILES = (CONFIG, *VOCABULARIES, MANIFEST, WEIGHTS, STATE, STATE_COPY, METRICS)
 
 
 class RunFolder:
@@ -55,10 +63,12 @@ class RunFolder:
     begun or opened, so that editing a file of a run in training changes nothing in what is saved.
     """
 
-    def __init__(self, path: Path, settings: Settings | None, tokenizer_json: str | None) -> None:
+    def __init__(
+        self, path: Path, settings: Settings | None, vocabularies: Mapping[str, str] | None
+    ) -> None:
         self.path = path
         self._settings = settings
-        self._tokenizer_json = tokenizer_json
+        self._vocabularies = vocabularies
 
     @classmethod
     def create(cls, path: str | Path) -> "RunFolder":
@@ -99,15 +109,12 @@ class RunFolder:
         """
         folder = Path(path)
         _check_is_run(folder)
-        _check_files(folder, purpose)
+        settings = _read_settings(folder / CONFIG) if (folder / CONFIG).is_file() else None
+        names = vocabulary_files((settings or Settings()).model)
+        _check_files(folder, names, purpose)
         if (folder / MANIFEST).exists():
             manifest_from_json(read_utf8(folder / MANIFEST), name=str(folder / MANIFEST))
-        tokenizer_json = read_utf8(folder / TOKENIZER)
-        try:
-            settings = settings_from_toml(read_utf8(folder / CONFIG), name=str(folder / CONFIG))
-        except SettingError as error:
-            raise RunError(f"{folder / CONFIG} cannot be used: {error}") from None
-        run = cls(folder, settings, tokenizer_json)
+        run = cls(folder, settings, {name: read_utf8(folder / name) for name in names})
         if (folder / WEIGHTS).exists():
             run._check(read_weights_record(folder / WEIGHTS).belonging, WEIGHTS)
         if purpose == "resume":
@@ -123,26 +130,44 @@ class RunFolder:
         return self._settings
 
     @property
+    def vocabularies(self) -> Mapping[str, str]:
+        """The vocabularies of the run, by the names of their files (`VOCABULARIES`)."""
+        if self._vocabularies is None:
+            raise ValueError("begin has not told the vocabularies of this run")
+        return self._vocabularies
+
+    @property
     def tokenizer_json(self) -> str:
-        """The tokenizer of the run, as `tokenizer.json` holds it."""
-        if self._tokenizer_json is None:
-            raise ValueError("begin has not told the tokenizer of this run")
-        return self._tokenizer_json
+        """The tokenizer of what the model reads, as `tokenizer.json` holds it."""
+        return self.vocabularies[TOKENIZER]
 
     @property
     def belonging(self) -> Belonging:
         """What the weights and the state of this run belong to."""
+        texts = self.vocabularies
+        digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts.values()]
+        together = digests[0]
+        if len(digests) > 1:
+            together = hashlib.sha256(" ".join(digests).encode()).hexdigest()
         return Belonging(
-            tokenizer_digest=hashlib.sha256(self.tokenizer_json.encode()).hexdigest(),
-            vocabulary_size=tokenizer_entries(self.tokenizer_json),
+            tokenizer_digest=together,
+            vocabulary_size=tokenizer_entries(texts[TOKENIZER]) if TOKENIZER in texts else None,
             model_settings=asdict(self.settings.model),
         )
 
-    def begin(self, settings: Settings, tokenizer_json: str) -> None:
-        """Write what the run is made from: `tokenizer.json`, then `config.toml`."""
-        write_atomically(self.path / TOKENIZER, tokenizer_json.encode())
+    def begin(self, settings: Settings, vocabularies: Mapping[str, str]) -> None:
+        """Write what the run is made from: the vocabularies by name, then `config.toml`.
+
+        Raises `ValueError` unless they are those that such a model needs.
+        """
+        names = vocabulary_files(settings.model)
+        if set(vocabularies) != set(names):
+            raise ValueError(f"this run needs {', '.join(names)}; got {', '.join(vocabularies)}")
+        for name in names:
+            write_atomically(self.path / name, vocabularies[name].encode())
         write_atomically(self.path / CONFIG, settings_to_toml(settings).encode())
-        self._settings, self._tokenizer_json = settings, tokenizer_json
+        self._settings = settings
+        self._vocabularies = {name: vocabularies[name] for name in names}
 
     def save_weights(self, model: nn.Module, *, update: int) -> str:
         """Put the weights of `model`, as they are after `update`, in place of those kept so far."""
@@ -199,6 +224,17 @@ class RunFolder:
         check_belonging(belonging, self.belonging, folder=self.path, name=name)
 
 
+def vocabulary_files(model: ModelSettings) -> tuple[str, ...]:
+    """Return the names of the vocabularies that a run of such a model has, in order."""
+    read = SCALING if model.input == "series" else TOKENIZER
+    return {
+        "lm": (read,),
+        "classify": (read, LABELS),
+        "tag": (read, LABELS, CHARACTERS),
+        "translate": (read, TARGET),
+    }[model.task]
+
+
 def tokenizer_entries(tokenizer_json: str) -> int | None:
     """Return how many ids the file of a tokenizer names, or None where it does not tell.
 
@@ -220,7 +256,7 @@ def _clear_unbegun(folder: Path) -> None:
     is nothing to go on from, and nothing was learnt.
     """
     found = {path.name for path in folder.iterdir() if path not in leftovers(folder, RUN_FILES)}
-    if CACHE in found and found <= {CACHE, CONFIG, TOKENIZER, MANIFEST}:
+    if CACHE in found and found <= {CACHE, CONFIG, *VOCABULARIES, MANIFEST}:
         shutil.rmtree(folder / CACHE)
         for name in found - {CACHE}:
             (folder / name).unlink()
@@ -245,15 +281,24 @@ def _check_is_run(folder: Path) -> None:
         )
 
 
-def _check_files(folder: Path, purpose: Literal["use", "resume"]) -> None:
-    needed = (
-        (CONFIG, "the settings", "copy it from where the run was made"),
-        (TOKENIZER, "the vocabulary", "copy it from where the run was made; no other will do"),
+def _read_settings(path: Path) -> Settings:
+    try:
+        return settings_from_toml(read_utf8(path), name=str(path))
+    except SettingError as error:
+        raise RunError(f"{path} cannot be used: {error}") from None
+
+
+def _check_files(folder: Path, names: Sequence[str], purpose: Literal["use", "resume"]) -> None:
+    """Raise `RunError` unless settings, the vocabularies `names` and what `purpose` needs are."""
+    copy = "copy it from where the run was made"
+    needed = [
+        (CONFIG, "the settings", copy),
+        *((name, "the vocabulary", f"{copy}; no other will do") for name in names),
         (WEIGHTS, "the weights", "continue the run with --resume until it keeps some")
         if purpose == "use"
         else (STATE, "the training state", "nothing was saved to go on from; train anew"),
-    )
+    ]
     missing = [entry for entry in needed if not (folder / entry[0]).is_file()]
     if missing:
-        names = " and ".join(f"{name} ({what})" for name, what, _ in missing)
-        raise RunError(f"the run {folder} lacks {names}", hint=missing[0][2])
+        told = " and ".join(f"{name} ({what})" for name, what, _ in missing)
+        raise RunError(f"the run {folder} lacks {told}", hint=missing[0][2])

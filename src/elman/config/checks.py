@@ -13,6 +13,8 @@ from elman.errors import SettingError
 
 # setting, the setting that decides whether it acts, and the values under which it does
 _ACTS_ONLY_WITH = (
+    ("model.bidirectional", "model.task", ("classify", "tag", "translate")),
+    ("model.pooling", "model.task", ("classify",)),
     ("model.activation", "model.kind", ("elman",)),
     ("model.reset", "model.kind", ("gru",)),
     ("model.update", "model.kind", ("gru",)),

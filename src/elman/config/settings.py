@@ -12,6 +12,7 @@ Count = Annotated[int, Field(ge=1)]
 OrNone = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
+Task = Literal["lm", "classify", "tag", "translate"]
 Level = Literal["char", "byte", "word", "bpe"]
 Unit = Literal["line", "stream"]
 UnknownPolicy = Literal["replace", "refuse", "skip"]
@@ -110,13 +111,23 @@ class DataSettings:
 class ModelSettings:
     """What the model is made of."""
 
+    task: Annotated[
+        Task,
+        Field(
+            description="What is answered: the next token, one label a text, a tag for every "
+            "token, or another sequence. `elman train` sets it."
+        ),
+    ] = "lm"
     kind: Annotated[
         Literal["elman", "gru", "lstm", "mgu", "mingru", "minlstm"],
         Field(description="The recurrent cell."),
     ] = "lstm"
     input: Annotated[
-        Literal["embedding", "one-hot"],
-        Field(description="What a cell reads of a token: a learnt vector, or its one-hot code."),
+        Literal["embedding", "one-hot", "series"],
+        Field(
+            description="What a cell reads: of a token a learnt vector or its one-hot code; "
+            "series: numbers, scaled as those learnt from."
+        ),
     ] = "embedding"
     embedding_size: Annotated[Count, Field(description="Width of a token's vector (E).")] = 64
     hidden_size: Annotated[Count, Field(description="Units in each layer (H).")] = 384
@@ -132,6 +143,17 @@ class ModelSettings:
     num_layers: Annotated[
         int, Field(ge=1, le=256, description="Recurrent layers, one above the other (L).")
     ] = 1
+    bidirectional: Annotated[
+        bool,
+        Field(description="classify, tag, translate: each layer of what is read reads both ways."),
+    ] = False
+    pooling: Annotated[
+        Literal["final", "mean", "max", "attention"],
+        Field(
+            description="classify: how the states of a text become one vector: where each reader "
+            "ended, their mean, their maximum, or a mixture that is learnt."
+        ),
+    ] = "final"
     tie_weights: Annotated[
         bool,
         Field(

@@ -1,8 +1,25 @@
 """What a batch is, and what can be asked of anything that gives batches."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
+
+
+class Batch(Protocol):
+    """What a trainer asks of a batch of any kind."""
+
+    @property
+    def num_targets(self) -> int:
+        """The number of supervised answers: tokens, labels or tags."""
+        ...
+
+    @property
+    def continues(self) -> bool:
+        """Whether every row goes on where the same row of the batch before ended."""
+        ...
+
+
+BatchT_co = TypeVar("BatchT_co", bound=Batch, covariant=True)
 
 
 class TokenBatch(NamedTuple):
@@ -26,7 +43,7 @@ class TokenBatch(NamedTuple):
         return int(self.lengths_B.sum())
 
 
-class BatchSource(Protocol):
+class BatchSource(Protocol[BatchT_co]):
     """Batches by number: `batch(epoch, index)` is a pure function of its two numbers.
 
     The position in the data is therefore just (epoch, index), and nothing else has to be saved to
@@ -47,6 +64,6 @@ class BatchSource(Protocol):
         """Return the number of batches in `epoch` (0-based)."""
         ...
 
-    def batch(self, epoch: int, index: int) -> TokenBatch:
+    def batch(self, epoch: int, index: int) -> BatchT_co:
         """Return batch `index` (0-based) of `epoch`; IndexError outside the epoch."""
         ...

@@ -1,30 +1,19 @@
-"""Lines as sequences of their own, grouped by length, each read once an epoch."""
-
-from typing import Literal
+"""Lines as sequences of their own, each read once an epoch."""
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from elman.data.batches import TokenBatch
+from elman.data.order import EpochOrder, RowOrder
 from elman.data.token_array import LineArray
-from elman.errors import DataError, SettingError
-from elman.seeding import generator, stream_seed
-
-LineOrder = Literal["shuffled", "stored"]
 
 
 class LineBatches:
     """Batches of whole lines: input [S] x1 … xn, target x1 … xn [S], n + 1 targets a line.
 
-    `order` "shuffled": lines are shuffled anew in each epoch, sorted by length inside pools of
-    `length_pool` batches, and the batches are shuffled; all of it a pure function of (seed, epoch).
-    A large pool pads little, and makes batches of lines that are alike, whose gradients lead a
-    little astray; a pool of 1 leaves every batch to chance. "stored": lines come in the order
-    given, in every epoch. The last lines make a smaller batch; none is dropped. Padding is `pad_id`
-    in inputs and targets.
-
-    Raises `DataError` where there is no line.
+    Which lines come together is the matter of `EpochOrder`. Padding is `pad_id` in inputs and
+    targets. Raises `DataError` where there is no line.
     """
 
     def __init__(
@@ -35,24 +24,19 @@ class LineBatches:
         boundary_id: int,
         pad_id: int,
         seed: int,
-        order: LineOrder,
+        order: RowOrder,
         length_pool: int = 1,
     ) -> None:
-        if batch_size < 1:
-            raise SettingError("batch_size must be an int >= 1", got=str(batch_size))
-        if length_pool < 1:
-            raise SettingError("length_pool must be an int >= 1", got=str(length_pool))
-        if len(lines) == 0:
-            raise DataError("there is no line to learn from", got="0 lines", allowed="at least 1")
-        self.lines, self.batch_size, self.order = lines, batch_size, order
-        self.length_pool = length_pool
-        self.boundary_id, self.pad_id, self.seed = boundary_id, pad_id, seed
+        self._order = EpochOrder(
+            lines.lengths_N,
+            batch_size=batch_size,
+            seed=seed,
+            order=order,
+            length_pool=length_pool,
+        )
+        self.lines, self.boundary_id, self.pad_id = lines, boundary_id, pad_id
         self._ids_N = np.asarray(lines.ids)
         self._num_targets = int(lines.lengths_N.sum()) + len(lines)
-        # The order of the epoch last asked for: one epoch is held at a time.
-        self._epoch_at_hand = -1
-        self._lines_in_order_N: npt.NDArray[np.int64] = np.arange(len(lines))
-        self._batches_in_order_N: npt.NDArray[np.int64] = np.arange(self.batches_per_epoch(0))
 
     @property
     def num_targets(self) -> int:
@@ -66,16 +50,11 @@ class LineBatches:
 
     def batches_per_epoch(self, epoch: int) -> int:
         """Return ceil(lines / batch_size), the same in every epoch."""
-        return -(-len(self.lines) // self.batch_size)
+        return self._order.batches_per_epoch
 
     def line_numbers(self, epoch: int, index: int) -> npt.NDArray[np.int64]:
         """Return the numbers of the lines in one batch, row by row: [B] int64."""
-        if not 0 <= index < self.batches_per_epoch(epoch):
-            raise IndexError(f"batch {index} of {self.batches_per_epoch(epoch)}")
-        if self.order == "shuffled" and epoch != self._epoch_at_hand:
-            self._arrange(epoch)
-        first = int(self._batches_in_order_N[index]) * self.batch_size
-        return self._lines_in_order_N[first : first + self.batch_size]
+        return self._order.rows(epoch, index)
 
     def batch(self, epoch: int, index: int) -> TokenBatch:
         """Return batch `index` of `epoch`: as wide as its longest line and its stop mark."""
@@ -98,14 +77,3 @@ class LineBatches:
             torch.from_numpy(lengths_B + 1),
             continues=False,
         )
-
-    def _arrange(self, epoch: int) -> None:
-        """Work out the order of one epoch from (seed, epoch) alone, and keep it at hand."""
-        draw = generator(stream_seed(self.seed, "order") + epoch, "order")
-        shuffled_N = torch.randperm(len(self.lines), generator=draw).numpy()
-        pools_N = np.arange(len(shuffled_N)) // (self.length_pool * self.batch_size)
-        by_length_N = np.lexsort((self.lines.lengths_N[shuffled_N], pools_N))
-        self._lines_in_order_N = shuffled_N[by_length_N]
-        num_batches = self.batches_per_epoch(epoch)
-        self._batches_in_order_N = torch.randperm(num_batches, generator=draw).numpy()
-        self._epoch_at_hand = epoch

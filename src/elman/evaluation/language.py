@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from elman.data.batches import BatchSource
+from elman.data.batches import BatchSource, TokenBatch
 from elman.errors import SettingError
 from elman.evaluation.units import LanguageScore, LanguageTally
 from elman.kernels.dispatch import KernelPlan
@@ -107,7 +107,7 @@ def score_lines(
 
 
 def validation_loss(
-    model: RecurrentLanguageModel, source: BatchSource, *, plan: KernelPlan
+    model: RecurrentLanguageModel, source: BatchSource[TokenBatch], *, plan: KernelPlan
 ) -> LossSum:
     """Return the loss of one epoch of `source`, in lanes, as training asks for it again and again.
 

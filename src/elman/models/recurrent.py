@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elman.cells.registry import build_cell
 from elman.config.settings import ModelSettings
@@ -12,17 +12,15 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.class_split import ClassSplitReadout
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, one_hot_inputs
-from elman.layers.noise import NoiseRates
 from elman.layers.readout import Readout, TokenReadout
-from elman.layers.stack import RecurrentStack, StackOptions, StackState
+from elman.layers.stack import RecurrentStack, StackState
+from elman.models.learnt import LearntModel
+from elman.models.stacking import describe_noise, stack_options
 
 EMBEDDING_STD = 1.0
 """Deviation of new embeddings that meet the states through weights of their own."""
 TIED_STD_SCALE = 2.0
 """Times 1 / √E, the deviation of new embeddings whose products with the states are the logits."""
-
-NOISE = (*NoiseRates.__dataclass_fields__, "token_dropout")
-"""Settings of the noise within a model, beside its dropouts between layers."""
 
 
 class ModelOutput(NamedTuple):
@@ -33,7 +31,7 @@ class ModelOutput(NamedTuple):
     state: StackState
 
 
-class RecurrentLanguageModel(nn.Module):
+class RecurrentLanguageModel(LearntModel):
     """(ids, state) → (states, readout, state): a distribution over the next token at every step.
 
         x_t = drop(embedding(ids_t));  h_t, state = stack(x_t, state);  y_t = readout(drop(h_t))
@@ -61,7 +59,7 @@ class RecurrentLanguageModel(nn.Module):
                 build_cell(settings, written if layer else read, layer)
                 for layer in range(settings.num_layers)
             ],
-            options=_stack_options(settings),
+            options=stack_options(settings),
         )
         self.readout = self._new_readout(written)
         self.initialise(generator)
@@ -130,17 +128,9 @@ class RecurrentLanguageModel(nn.Module):
         self.stack.initialise(generator, self.settings.initialisation)
         self.readout.initialise(generator)
 
-    def parameter_count(self) -> int:
-        """Return how many numbers are learnt; a tied matrix counts once."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
     def describe(self) -> dict[str, str]:
         """Return what the settings mean here: cell, sizes, where dropout acts, tying."""
         s = self.settings
-        places = {f"layer {n}": s.dropout for n in range(1, s.num_layers + 1)}
-        rates = {"embedding": s.embedding_dropout, **places}
-        noise = ", ".join(f"{name} {getattr(s, name):g}" for name in NOISE if getattr(s, name))
-        dropped = ", ".join(f"{rate:g} on {place}" for place, rate in rates.items() if rate)
         if s.tie_weights:
             how = "" if s.embedding_size == s.hidden_size else " through a projection"
             tying = f"readout uses the embedding{how}"
@@ -150,34 +140,8 @@ class RecurrentLanguageModel(nn.Module):
             "cell": self.stack.cell(0).key,
             "layers": f"{s.num_layers} of {s.hidden_size} units, "
             + ("one-hot inputs" if self.embedding is None else f"embeddings of {s.embedding_size}"),
-            "initialisation": _initialisation(s),
-            "noise": noise or "none",
+            **describe_noise(s),
             "parameters": str(self.parameter_count()),
-            "dropout": f"{s.dropout_kind}: {dropped}" if dropped else "none",
             "tied weights": tying,
             "output": self.readout.describe(),
         }
-
-
-def _stack_options(s: ModelSettings) -> StackOptions:
-    noise = NoiseRates(
-        recurrent_dropout=s.recurrent_dropout,
-        zoneout=s.zoneout,
-        zoneout_cell=s.zoneout_cell,
-        weight_dropout=s.weight_dropout,
-    )
-    return StackOptions(
-        dropout=s.dropout,
-        dropout_kind=s.dropout_kind,
-        residual=s.residual,
-        layer_norm=s.layer_norm in ("layers", "both"),
-        noise=noise,
-    )
-
-
-def _initialisation(s: ModelSettings) -> str:
-    """Return how the cells began, as the manifest records it."""
-    if s.kind not in ("lstm", "minlstm") or s.bias == "none":
-        return s.initialisation
-    biases = s.forget_biases or (s.forget_bias,)
-    return f"{s.initialisation}, forget bias {', '.join(f'{bias:g}' for bias in biases)}"

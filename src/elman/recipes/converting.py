@@ -13,7 +13,7 @@ from torch import Tensor
 from elman.checkpoints.atomic_files import read_utf8
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import Manifest
-from elman.checkpoints.run_folder import RunFolder
+from elman.checkpoints.run_folder import TOKENIZER, RunFolder
 from elman.config.settings import ModelSettings, Settings
 from elman.errors import ConversionError
 from elman.models.recurrent import RecurrentLanguageModel
@@ -152,7 +152,7 @@ def import_model(request: ImportRequest, out: Path) -> Conversion:
     settings = Settings(text=tokenizer.settings, model=imported.settings)
     model = _model_of(imported.settings, len(tokenizer.vocabulary), weights)
     folder = RunFolder.create(out)
-    folder.begin(settings, tokenizer.to_json())
+    folder.begin(settings, {TOKENIZER: tokenizer.to_json()})
     folder.save_weights(model, update=0)
     folder.write_manifest(
         Manifest(

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.config.settings import Settings
-from elman.data.batches import BatchSource
+from elman.data.batches import BatchSource, TokenBatch
 from elman.data.lines import LineBatches
 from elman.data.streams import StreamBatches, fit_stream
 from elman.data.token_array import LineArray, TokenArray
@@ -39,7 +39,7 @@ def stream_boundary(settings: Settings, vocabulary: Vocabulary) -> int | None:
 
 def training_source(
     settings: Settings, prepared: PreparedText
-) -> tuple[BatchSource, tuple[str, ...]]:
+) -> tuple[BatchSource[TokenBatch], tuple[str, ...]]:
     """Return the batches to learn from, and notices of sizes that had to be reduced.
 
     Raises `DataError` where a line is so long that a batch with it would not fit into memory.
@@ -65,7 +65,7 @@ def _require_short_lines(longest: int, settings: Settings) -> None:
 
 
 def validation_source(
-    settings: Settings, prepared: PreparedText, trainer: Trainer
+    settings: Settings, prepared: PreparedText, trainer: Trainer[RecurrentLanguageModel, TokenBatch]
 ) -> Callable[[], LossSum] | None:
     """Return a function that measures the held-out loss to choose by, None without such a text.
 
@@ -162,7 +162,7 @@ def ids_in_pieces(ids: TokenArray) -> Iterator[npt.NDArray[np.integer]]:
 
 def _source(
     settings: Settings, prepared: PreparedText, part: Part
-) -> tuple[BatchSource, tuple[str, ...]]:
+) -> tuple[BatchSource[TokenBatch], tuple[str, ...]]:
     vocabulary, training = prepared.tokenizer.vocabulary, settings.training
     if isinstance(part.ids, LineArray):
         assert vocabulary.boundary_id is not None

@@ -7,13 +7,14 @@ vocabulary, one to encode each part.
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from elman.checkpoints.run_folder import TOKENIZER
 from elman.config.settings import DataSettings, Settings, TextSettings
 from elman.data.splits import split_lines, split_stream
 from elman.data.token_array import (
@@ -82,6 +83,27 @@ class PreparedText:
     parts: dict[PartName, Part]
     reports: tuple[TextReport, ...]
     notices: tuple[str, ...]
+
+    @property
+    def num_targets(self) -> int:
+        """Tokens to learn from."""
+        return self.parts["train"].num_tokens
+
+    def vocabularies(self) -> dict[str, str]:
+        """Return the tokenizer as a run folder keeps it."""
+        return {TOKENIZER: self.tokenizer.to_json()}
+
+    def sizes(self) -> dict[str, int]:
+        """Return the counts that the manifest records."""
+        tokens = {f"{name}_tokens": part.num_tokens for name, part in self.parts.items()}
+        return {"vocabulary": len(self.tokenizer.vocabulary), **tokens}
+
+    def facts(self) -> dict[str, object]:
+        """Return what the manifest records of the data, which `reopen_prepared` compares."""
+        return {
+            "parts": {name: part.facts() for name, part in self.parts.items()},
+            "files": [asdict(report) for report in self.reports],
+        }
 
 
 @dataclass(frozen=True)

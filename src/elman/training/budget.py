@@ -11,9 +11,9 @@ from elman.config.settings import TrainingSettings
 from elman.data.batches import BatchSource
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
-from elman.models.recurrent import RecurrentLanguageModel
 from elman.training.fitting import Validate
-from elman.training.loop import Trainer
+from elman.training.loop import BatchT, ModelT, Trainer
+from elman.training.objective import Objective
 from elman.training.selection import validation_interval
 
 RESERVE = 0.05
@@ -41,8 +41,8 @@ class BudgetFit:
 
 
 def updates_for_budget(
-    model: RecurrentLanguageModel,
-    source: BatchSource,
+    objective: Objective[ModelT, BatchT],
+    source: BatchSource[BatchT],
     settings: TrainingSettings,
     plan: KernelPlan,
     *,
@@ -55,8 +55,8 @@ def updates_for_budget(
         n · update + validations(n) · validation ≤ (seconds_left − measuring) · (1 − RESERVE)
 
     An update costs the median of seconds per token over a moment of training, times the mean
-    tokens of a batch. That training is done on a copy of `model`, with generators and a position of
-    its own, so that the run itself starts as if nothing had been measured. `validate` is called
+    tokens of a batch. That training is done on a copy of the model, with generators and a position
+    of its own, so that the run itself starts as if nothing had been measured. `validate` is called
     once. Train with `training.updates` set to the answer to repeat the run exactly, whatever the
     machine is doing. At least 1 update is answered. Raises `SettingError` unless seconds_left > 0.
     """
@@ -65,7 +65,7 @@ def updates_for_budget(
     begun = clock()
     own_settings = replace(settings, warmup_updates=0, schedule="constant")
     trainer = Trainer(
-        copy.deepcopy(model), source, own_settings, copy.deepcopy(plan), total_updates=_NO_END
+        copy.deepcopy(objective), source, own_settings, copy.deepcopy(plan), total_updates=_NO_END
     )
     seconds_per_token = _measure(trainer, seconds_left, clock)
     update_seconds = seconds_per_token * source.num_targets / source.batches_per_epoch(0)
@@ -85,7 +85,9 @@ def updates_for_budget(
     return BudgetFit(updates, update_seconds, validation_seconds, measured_seconds)
 
 
-def _measure(trainer: Trainer, seconds_left: float, clock: Callable[[], float]) -> float:
+def _measure(
+    trainer: Trainer[ModelT, BatchT], seconds_left: float, clock: Callable[[], float]
+) -> float:
     """Return the median seconds per token of updates, after a few that are not counted."""
     limit = min(LONGEST_MEASURE_SECONDS, MEASURE_SHARE * seconds_left)
     begun = clock()

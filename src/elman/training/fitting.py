@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Generic, Literal
 
 from elman.losses import LossSum
 from elman.training.events import SavedEvent, TrainingEvent, ValidationEvent
-from elman.training.loop import Trainer
+from elman.training.loop import BatchT, ModelT, Trainer
 from elman.training.selection import Mark, validation_interval
 from elman.training.trainer_state import TrainerState
 
@@ -44,7 +44,7 @@ class FitReport:
 
 
 def fit(
-    trainer: Trainer,
+    trainer: Trainer[ModelT, BatchT],
     *,
     validate: Validate | None = None,
     save: Save | None = None,
@@ -78,12 +78,12 @@ def fit(
         run.on_event(trainer.step())
 
 
-class _Run:
+class _Run(Generic[ModelT, BatchT]):
     """The callables of one call of `fit`, and which update was saved last."""
 
     def __init__(
         self,
-        trainer: Trainer,
+        trainer: Trainer[ModelT, BatchT],
         validate: Validate | None,
         save: Save | None,
         on_event: Callable[[TrainingEvent], None],
@@ -159,7 +159,7 @@ class _Run:
         return best
 
 
-def _report(trainer: Trainer, reason: Reason, elapsed_seconds: float) -> FitReport:
+def _report(trainer: Trainer[ModelT, BatchT], reason: Reason, elapsed_seconds: float) -> FitReport:
     best, last = trainer.selection.best, trainer.selection.last
     measured = last is not None and last.num_tokens > 0 and abs(last.loss_nats) < float("inf")
     return FitReport(

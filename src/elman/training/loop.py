@@ -3,22 +3,21 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from elman.config.settings import TrainingSettings
-from elman.data.batches import BatchSource, TokenBatch
+from elman.data.batches import Batch, BatchSource
 from elman.errors import DataError, RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
-from elman.losses import training_loss
-from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator, stream_seed
 from elman.training.averaging import WeightAverage
 from elman.training.clipping import clip_gradients
 from elman.training.events import UpdateEvent
+from elman.training.objective import Objective
 from elman.training.optimisers import build_optimiser, set_rate
 from elman.training.schedules import rate
 from elman.training.selection import Selection
@@ -35,11 +34,14 @@ from elman.training.trainer_state import (
 )
 from elman.training.truncation import carry, detach, reset
 
+ModelT = TypeVar("ModelT", bound=nn.Module)
+BatchT = TypeVar("BatchT", bound=Batch)
+
 SMOOTHING = 0.98
 """Decay per update of the recent training loss: about the last 50 updates."""
 
 
-def planned_updates(settings: TrainingSettings, source: BatchSource) -> int:
+def planned_updates(settings: TrainingSettings, source: BatchSource[Batch]) -> int:
     """Return the updates of a run: `updates`, else all batches of `epochs` epochs.
 
     Raises `SettingError` where both are 0, as they are when a budget has yet to say.
@@ -55,7 +57,7 @@ def planned_updates(settings: TrainingSettings, source: BatchSource) -> int:
     )
 
 
-class Trainer:
+class Trainer(Generic[ModelT, BatchT]):
     """A run: model, data, optimiser and everything between two updates that a third depends on.
 
     Each update minimises Σ nats / Σ targets of one batch, a sum and a count divided once; with
@@ -68,8 +70,8 @@ class Trainer:
 
     def __init__(
         self,
-        model: RecurrentLanguageModel,
-        source: BatchSource,
+        objective: Objective[ModelT, BatchT],
+        source: BatchSource[BatchT],
         settings: TrainingSettings,
         plan: KernelPlan,
         *,
@@ -77,7 +79,9 @@ class Trainer:
     ) -> None:
         if total_updates < 1:
             raise SettingError("total_updates must be an int >= 1", got=str(total_updates))
-        self.model, self.source, self.settings, self.plan = model, source, settings, plan
+        model = objective.model
+        self.objective, self.model, self.source = objective, model, source
+        self.settings, self.plan = settings, plan
         self.total_updates = total_updates
         self.update = 0
         self.num_tokens = 0
@@ -204,7 +208,7 @@ class Trainer:
         leaves = [carried[str(place)] for place in range(len(carried))]
         self._carried = None
         if leaves:
-            template = self.model.zero_state(leaves[0].shape[0])
+            template = self.objective.zero_state(leaves[0].shape[0])
             self._carried = with_leaves(template, iter(leaves))
         self._dropout.set_state(state.tensors["generator.dropout"])
         self.update, self.num_tokens = facts["update"], facts["num_tokens"]
@@ -221,7 +225,7 @@ class Trainer:
             updates_per_epoch=self.updates_per_epoch,
         )
 
-    def _next_batch(self) -> TokenBatch:
+    def _next_batch(self) -> BatchT:
         """Return the next batch with a target and move the position behind it."""
         passed = 0
         while True:
@@ -237,32 +241,16 @@ class Trainer:
             if passed > self.source.batches_per_epoch(self._epoch):
                 raise DataError("there is no token to predict in a whole epoch of batches")
 
-    def _backward(self, batch: TokenBatch) -> tuple[float, StackState | None]:
+    def _backward(self, batch: BatchT) -> tuple[float, StackState | None]:
         """Leave the mean loss's gradient at the parameters; return Σ nats and the state after.
 
         Smoothed targets change the gradient alone: the nats are those of the targets themselves.
         """
-        ids_BT, targets_BT, lengths_B = (
-            tensor.to(self._device) for tensor in (batch.ids_BT, batch.targets_BT, batch.lengths_B)
+        step = self.objective.loss(
+            batch, carry(self._carried), plan=self.plan, generator=self._dropout
         )
-        output = self.model(
-            ids_BT,
-            carry(self._carried),
-            lengths_B,
-            plan=self.plan,
-            generator=self._dropout,
-            recompute=self.settings.recompute,
-        )
-        loss = training_loss(
-            output.states_BTH,
-            output.readout,
-            targets_BT,
-            lengths_B,
-            label_smoothing=self.settings.label_smoothing,
-            plan=self.plan,
-        )
-        torch.autograd.backward(loss.minimised.mean())
-        return loss.plain.nats.item(), detach(output.state)
+        torch.autograd.backward(step.loss.minimised.mean())
+        return step.loss.plain.nats.item(), detach(step.state)
 
     def _smooth(self, loss_nats: float, num_tokens: int) -> None:
         self._smoothed_nats = SMOOTHING * self._smoothed_nats + (1.0 - SMOOTHING) * loss_nats

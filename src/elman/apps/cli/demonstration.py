@@ -18,7 +18,8 @@ from elman.decoding.filters import SamplingSettings
 from elman.recipes.baselines import count_score
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.generating import Writer, WriteRequest
-from elman.recipes.language_model import LanguageModelRun, TrainReport, TrainRequest, start_run
+from elman.recipes.language_model import LanguageModelRun, LanguageTask
+from elman.recipes.learning import TrainReport, TrainRequest, start_run
 from elman.recipes.precision import pack
 from elman.recipes.trained import open_trained
 
@@ -56,7 +57,7 @@ def run_demo(*, out: Path | None, corpus: str, budget: str, seed: int, started: 
         started=started,
     )
     with stages(error_console()) as on_stage:
-        run = start_run(request, on_stage=on_stage)
+        run = start_run(LanguageTask(), request, on_stage=on_stage)
     describe(run)
     scores = _count_scores(run)
     report = train_with_progress(run)

@@ -13,8 +13,8 @@ from elman.apps.cli.progress import Pace, TrainingProgress, stages
 from elman.config.settings import Level
 from elman.errors import DataError, SettingError
 from elman.evaluation.units import nats_to_bits
-from elman.recipes.language_model import (
-    LanguageModelRun,
+from elman.recipes.language_model import LanguageModelRun, LanguageTask
+from elman.recipes.learning import (
     TrainReport,
     TrainRequest,
     finished_report,
@@ -83,14 +83,14 @@ def run_training(
         if finished is not None:
             say("this run is finished: there is nothing left to do")
             return _shown(finished, as_json=as_json)
-        run = resume_run(invocation.out)
+        run = resume_run(LanguageTask(), invocation.out)
         say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
     else:
         if not invocation.files["train"] and invocation.config is None:
             raise DataError("there is nothing to learn from", hint="name a text with --data FILE")
         try:
             with stages(error_console()) as on_stage:
-                run = start_run(invocation.request(), on_stage=on_stage)
+                run = start_run(LanguageTask(), invocation.request(), on_stage=on_stage)
         except KeyboardInterrupt:
             say("interrupted before training began; nothing was kept")
             return EXIT_INTERRUPTED

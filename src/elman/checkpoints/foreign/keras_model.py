@@ -30,7 +30,8 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import DropoutKind
 from elman.layers.embedding import one_hot_inputs
 from elman.layers.stack import RecurrentStack, StackState
-from elman.models.recurrent import NOISE, RecurrentLanguageModel
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.stacking import NOISE
 
 Initial = Literal["zeros", "given"]
 """Where the state before the first step comes from: it is zeros, or inputs of the model."""

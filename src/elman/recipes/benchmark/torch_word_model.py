@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, nll_loss
 
-from elman.data.batches import BatchSource
+from elman.data.batches import BatchSource, TokenBatch
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.training.truncation import detach
 
@@ -48,7 +48,12 @@ class TorchWordTraining:
     """The training loop around `TorchWordModel`, one update for each call of `step`."""
 
     def __init__(
-        self, model: TorchWordModel, source: BatchSource, *, rate: float, clip_norm: float
+        self,
+        model: TorchWordModel,
+        source: BatchSource[TokenBatch],
+        *,
+        rate: float,
+        clip_norm: float,
     ) -> None:
         self.model, self.source, self.clip_norm = model, source, clip_norm
         self._optimiser = torch.optim.SGD(model.parameters(), lr=rate, fused=True)

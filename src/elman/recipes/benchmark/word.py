@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.config.settings import ModelSettings, TrainingSettings
+from elman.data.batches import TokenBatch
 from elman.data.streams import StreamBatches
 from elman.kernels.dispatch import KernelPlan, Precision
 from elman.models.recurrent import RecurrentLanguageModel
@@ -19,7 +20,10 @@ from elman.recipes.benchmark.torch_recurrences import without_onednn
 from elman.recipes.benchmark.torch_word_model import TorchWordModel, TorchWordTraining
 from elman.recipes.benchmark.workbench import PlannedRow, Workbench
 from elman.seeding import generator
+from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
+
+WordTrainer = Trainer[RecurrentLanguageModel, TokenBatch]
 
 BATCH_SIZE, WINDOW, WINDOWS_IN_TEXT = 20, 35, 200
 RATE, CLIP_NORM, DROPOUT = 20.0, 0.25, 0.2
@@ -57,7 +61,7 @@ def zipf_ids(vocabulary_size: int) -> npt.NDArray[np.int32]:
 
 def elman_training(
     sizes: ModelSizes, *, dropout: float, precision: Precision = "float32", rate: float = RATE
-) -> Trainer:
+) -> WordTrainer:
     """Return Elman's own trainer of the model, ready for its first update."""
     settings = ModelSettings(
         kind="lstm",
@@ -83,10 +87,13 @@ def elman_training(
         settings, sizes.vocabulary_size, generator(SEED, "initialisation")
     )
     source = StreamBatches(zipf_ids(sizes.vocabulary_size), batch_size=BATCH_SIZE, window=WINDOW)
-    return Trainer(model, source, training, KernelPlan("auto", precision), total_updates=_NO_END)
+    plan = KernelPlan("auto", precision)
+    return Trainer(
+        LanguageObjective(model, training), source, training, plan, total_updates=_NO_END
+    )
 
 
-def torch_training(trainer: Trainer, *, dropout: float) -> TorchWordTraining:
+def torch_training(trainer: WordTrainer, *, dropout: float) -> TorchWordTraining:
     """Return torch's training of a model that begins with the weights of `trainer`'s."""
     model, rate = TorchWordModel(trainer.model, dropout), trainer.settings.learning_rate
     return TorchWordTraining(model, trainer.source, rate=rate, clip_norm=CLIP_NORM)

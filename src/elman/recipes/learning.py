@@ -1,0 +1,341 @@
+"""A model of any kind from data, end to end: settings, data, training, scores, run folder."""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic
+
+import torch
+
+from elman.checkpoints.manifest import Manifest
+from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.config.checks import check_settings
+from elman.config.settings import Settings
+from elman.config.toml_file import apply_overrides, settings_from_toml
+from elman.errors import RunError, SettingError
+from elman.kernels.dispatch import KernelPlan
+from elman.recipes.sizing import MOST_EPOCHS, precision_of
+from elman.recipes.task import BatchT, ModelT, PreparedT, Task
+from elman.training.budget import updates_for_budget
+from elman.training.events import TrainingEvent
+from elman.training.fitting import FitReport, fit
+from elman.training.loop import Trainer, planned_updates
+from elman.training.trainer_state import TrainerState
+
+FEWEST_UPDATES = 100
+"""A budget that fits fewer updates is worth a word."""
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What a person asked for. `config_text` is TOML; `overrides` come after it.
+
+    `started` is the `time.monotonic` that `budget_seconds` counts from.
+    """
+
+    out: Path
+    config_text: str = ""
+    config_name: str = "the configuration"
+    overrides: tuple[str, ...] = ()
+    budget_seconds: float | None = None
+    started: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run(Generic[PreparedT, ModelT, BatchT]):
+    """A run ready to train, or to go on training."""
+
+    task: Task[PreparedT, ModelT, BatchT]
+    folder: RunFolder
+    settings: Settings
+    prepared: PreparedT
+    trainer: Trainer[ModelT, BatchT]
+    notices: tuple[str, ...]
+
+    @property
+    def cache(self) -> Path:
+        """Where the arrays lie."""
+        return self.folder.path / CACHE
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """How training ended, and the exact scores of the text held out, by part."""
+
+    fit: FitReport
+    scores: Mapping[str, Mapping[str, object]]
+    path: Path
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON can hold."""
+        return {"run": str(self.path), "training": self.fit.to_json(), "scores": self.scores}
+
+
+def start_run(
+    task: Task[PreparedT, ModelT, BatchT],
+    request: TrainRequest,
+    *,
+    on_stage: Callable[[str], None] = lambda stage: None,
+) -> Run[PreparedT, ModelT, BatchT]:
+    """Make the run folder, prepare the data, build the model and fix the number of updates.
+
+    `on_stage` is told what is being done before each thing that may take a while.
+
+    Raises `ElmanError` for settings and files that cannot be used; a folder made for a run that
+    could not begin is taken away again.
+    """
+    early = _settings(task, request, ())
+    folder = RunFolder.create(request.out)
+    cache = folder.path / CACHE
+    try:
+        cache.mkdir(exist_ok=True)
+        on_stage("reading the data …")
+        prepared = task.prepare(early, cache)
+        settings = _settings(task, request, _suggestions(task, request, early, prepared))
+        if request.budget_seconds is not None:
+            on_stage("measuring how fast this machine is …")
+        return _begin(task, request, folder, settings, prepared)
+    except BaseException:
+        shutil.rmtree(cache, ignore_errors=True)
+        if not any(folder.path.iterdir()):
+            folder.path.rmdir()
+        raise
+
+
+def finished_report(out: Path) -> TrainReport | None:
+    """Return how the run at `out` ended, as its manifest tells; None where it has not ended."""
+    folder = RunFolder.open(out, purpose="resume")
+    results = folder.read_manifest().results
+    training, scores = results.get("training"), results.get("scores")
+    if not isinstance(training, dict) or not isinstance(scores, dict):
+        return None
+    try:
+        report = TrainReport(FitReport(**training), scores, folder.path)
+    except TypeError:
+        return None
+    RunFolder.open(out)  # raises where the weights that were kept are gone
+    return report
+
+
+def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[PreparedT, ModelT, BatchT]:
+    """Return the interrupted run at `out`, at the update it was saved after.
+
+    Raises `RunError` where it is not one of this task, and where its data are no longer what they
+    were.
+    """
+    folder = RunFolder.open(out, purpose="resume")
+    settings = folder.settings
+    if settings.model.task != task.base.model.task:
+        raise RunError(
+            f"the run {out} is of another task",
+            got=f"model.task = {settings.model.task}",
+            hint=f"go on with: elman train {settings.model.task} --out {out} --resume",
+        )
+    torch.set_num_threads(settings.training.threads)
+    manifest = folder.read_manifest()
+    prepared = task.reopen(folder, manifest.data)
+    plan = KernelPlan.from_record(manifest.kernels)
+    trainer, notices = _trainer(task, settings, prepared, plan, settings.training.updates)
+    saved = folder.load_state()
+    trainer.restore(TrainerState(saved.tensors, saved.facts))
+    folder.keep_metrics_until(trainer.update)
+    return Run(task, folder, settings, prepared, trainer, notices)
+
+
+def train_run(
+    run: Run[PreparedT, ModelT, BatchT],
+    *,
+    on_event: Callable[[TrainingEvent], None],
+    should_stop: Callable[[], bool],
+    before_scoring: Callable[[], None],
+    on_scored: Callable[[int], None],
+) -> TrainReport:
+    """Train `run` to its end, or until `should_stop`; then score the best weights exactly.
+
+    An interrupted run is saved and not scored. `on_scored` is told how many tokens of the held-out
+    text have been scored, again and again.
+    """
+    folder, trainer = run.folder, run.trainer
+
+    def observe(event: TrainingEvent) -> None:
+        folder.append_metrics(event.to_json())
+        on_event(event)
+
+    def save(state: TrainerState, best: bool) -> None:
+        if best:
+            folder.save_weights(trainer.model, update=trainer.update)
+        folder.save_state(state.tensors, state.facts)
+
+    report = fit(
+        trainer,
+        validate=run.task.validation(run.settings, run.prepared, trainer),
+        save=save,
+        on_event=observe,
+        should_stop=should_stop,
+    )
+    if report.reason == "interrupted":
+        return TrainReport(report, {}, folder.path)
+    if report.best_update is None:  # no validation was finite, or there is nothing to choose by
+        with trainer.kept_weights():
+            folder.save_weights(trainer.model, update=trainer.update)
+    before_scoring()
+    folder.load_weights(trainer.model)
+    scores: dict[str, Mapping[str, object]] = {
+        name: score.to_json()
+        for name, score in run.task.scores(
+            trainer.model, run.settings, run.prepared, trainer.plan, on_scored
+        ).items()
+    }
+    _write_manifest(run, {"training": report.to_json(), "scores": scores})
+    shutil.rmtree(run.cache, ignore_errors=True)
+    return TrainReport(report, scores, folder.path)
+
+
+def _suggestions(
+    task: Task[PreparedT, ModelT, BatchT],
+    request: TrainRequest,
+    early: Settings,
+    prepared: PreparedT,
+) -> tuple[str, ...]:
+    """Return sizes that fit the data; none beneath a settings file, which means what it says."""
+    with_budget = request.budget_seconds is not None
+    if not request.config_text:
+        return task.suggestions(early, prepared, with_budget=with_budget)
+    given = early.training.epochs or early.training.updates or with_budget
+    return () if given else ("training.epochs=10",)
+
+
+def _settings(
+    task: Task[Any, Any, Any], request: TrainRequest, suggestions: tuple[str, ...]
+) -> Settings:
+    """Return defaults, then suggestions, then the file, then the overrides; checked."""
+    settings = apply_overrides(task.base, suggestions)
+    settings = settings_from_toml(request.config_text, name=request.config_name, base=settings)
+    settings = apply_overrides(settings, request.overrides)
+    check_settings(settings)
+    return replace(settings, data=task.lasting_names(settings.data))
+
+
+def _begin(
+    task: Task[PreparedT, ModelT, BatchT],
+    request: TrainRequest,
+    folder: RunFolder,
+    settings: Settings,
+    prepared: PreparedT,
+) -> Run[PreparedT, ModelT, BatchT]:
+    settings = task.chosen(settings, prepared)
+    precision = precision_of(settings)
+    if settings.training.threads:
+        torch.set_num_threads(settings.training.threads)
+    training = replace(settings.training, precision=precision, threads=torch.get_num_threads())
+    settings = replace(settings, training=training)
+    plan = KernelPlan(training.kernels, precision)
+    notices = task.size_notices(prepared)
+    if request.budget_seconds is not None:
+        settings, more = _fit_budget(task, request, settings, prepared, plan)
+        notices += more
+    elif not settings.training.updates:
+        source, _ = task.source(settings, prepared)
+        updates = planned_updates(settings.training, source)
+        settings = _with_updates(settings, updates)
+    trainer, more = _trainer(task, settings, prepared, plan, settings.training.updates)
+    folder.begin(settings, prepared.vocabularies())
+    run = Run(task, folder, settings, prepared, trainer, (*notices, *more))
+    _write_manifest(run, {})
+    state = trainer.state()
+    folder.save_state(state.tensors, state.facts)
+    return run
+
+
+def _with_updates(settings: Settings, updates: int) -> Settings:
+    """Return `settings` with the length of the run fixed as a number of updates."""
+    return replace(settings, training=replace(settings.training, updates=updates, epochs=0))
+
+
+def _trainer(
+    task: Task[PreparedT, ModelT, BatchT],
+    settings: Settings,
+    prepared: PreparedT,
+    plan: KernelPlan,
+    updates: int,
+) -> tuple[Trainer[ModelT, BatchT], tuple[str, ...]]:
+    source, notices = task.source(settings, prepared)
+    try:
+        model = task.model(settings, prepared)
+    except (MemoryError, RuntimeError) as error:
+        if "memory" not in str(error):
+            raise
+        sizes = ", ".join(f"{count:,} {name}" for name, count in prepared.sizes().items())
+        raise SettingError(
+            "the model does not fit into memory",
+            got=f"model.hidden_size = {settings.model.hidden_size} and {sizes}",
+            hint="choose smaller sizes",
+        ) from None
+    objective = task.objective(model, settings)
+    return Trainer(objective, source, settings.training, plan, total_updates=updates), notices
+
+
+def _fit_budget(
+    task: Task[PreparedT, ModelT, BatchT],
+    request: TrainRequest,
+    settings: Settings,
+    prepared: PreparedT,
+    plan: KernelPlan,
+) -> tuple[Settings, tuple[str, ...]]:
+    """Measure this machine for a moment and fix the updates that fit into the time left."""
+    assert request.budget_seconds is not None
+    if settings.training.updates or settings.training.epochs:
+        raise SettingError(
+            "a budget and a number of updates or epochs both say when to stop",
+            got=f"--budget with training.updates = {settings.training.updates} and "
+            f"training.epochs = {settings.training.epochs}",
+            allowed="one of them",
+        )
+    seconds_left = request.budget_seconds - (time.monotonic() - request.started)
+    if seconds_left <= 0:
+        raise SettingError(
+            "the budget is spent before training begins",
+            got=f"{request.budget_seconds:g} s",
+            hint="give more time, or less data",
+        )
+    trainer, _ = _trainer(task, settings, prepared, plan, 1)
+    measured = updates_for_budget(
+        trainer.objective,
+        trainer.source,
+        settings.training,
+        plan,
+        seconds_left=seconds_left,
+        validate=task.validation(settings, prepared, trainer),
+    )
+    if measured.updates < FEWEST_UPDATES:
+        notice = (
+            f"only {measured.updates} updates fit into the budget, too few to learn much: "
+            "give more time, or a smaller model.hidden_size"
+        )
+        return _with_updates(settings, measured.updates), (notice,)
+    most = MOST_EPOCHS * trainer.updates_per_epoch
+    if measured.updates <= most:
+        return _with_updates(settings, measured.updates), ()
+    notice = (
+        f"the data are small: the budget would read it "
+        f"{measured.updates // trainer.updates_per_epoch} times, {MOST_EPOCHS} are enough"
+    )
+    return _with_updates(settings, most), (notice,)
+
+
+def _write_manifest(run: Run[PreparedT, ModelT, BatchT], results: dict[str, object]) -> None:
+    model, prepared = run.trainer.model, run.prepared
+    run.folder.write_manifest(
+        Manifest(
+            sizes={"parameters": model.parameter_count(), **prepared.sizes()},
+            data=prepared.facts(),
+            vocabulary={
+                "sha256": run.folder.belonging.tokenizer_digest,
+                "notices": list(prepared.notices),
+            },
+            kernels=run.trainer.plan.record(),
+            results={"model": model.describe(), **results},
+        )
+    )

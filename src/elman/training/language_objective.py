@@ -1,0 +1,57 @@
+"""Next-token prediction as what a trainer improves."""
+
+import torch
+
+from elman.config.settings import TrainingSettings
+from elman.data.batches import TokenBatch
+from elman.kernels.dispatch import KernelPlan
+from elman.layers.stack import StackState
+from elman.losses import training_loss
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.training.objective import StepLoss
+
+
+class LanguageObjective:
+    """Σ −log p(target) over the positions of a batch; the state is carried from batch to batch.
+
+    Smoothed targets (`training.label_smoothing`) change what is minimised alone: the plain loss is
+    that of the targets themselves.
+    """
+
+    def __init__(self, model: RecurrentLanguageModel, settings: TrainingSettings) -> None:
+        self.model, self._settings = model, settings
+
+    def loss(
+        self,
+        batch: TokenBatch,
+        state: StackState | None,
+        *,
+        plan: KernelPlan,
+        generator: torch.Generator,
+    ) -> StepLoss:
+        """Return the loss of `batch` read after `state`, and the state after it."""
+        device = next(self.model.parameters()).device
+        ids_BT, targets_BT, lengths_B = (
+            tensor.to(device) for tensor in (batch.ids_BT, batch.targets_BT, batch.lengths_B)
+        )
+        output = self.model(
+            ids_BT,
+            state,
+            lengths_B,
+            plan=plan,
+            generator=generator,
+            recompute=self._settings.recompute,
+        )
+        loss = training_loss(
+            output.states_BTH,
+            output.readout,
+            targets_BT,
+            lengths_B,
+            label_smoothing=self._settings.label_smoothing,
+            plan=plan,
+        )
+        return StepLoss(loss, output.state)
+
+    def zero_state(self, batch_size: int) -> StackState:
+        """Return zeros for every cell."""
+        return self.model.zero_state(batch_size)
