@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from elman.config.reading_settings import ReadingModel
+
 Count = Annotated[int, Field(ge=1)]
 OrNone = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
-Task = Literal["lm", "classify", "tag", "translate"]
 Level = Literal["char", "byte", "word", "bpe"]
 Unit = Literal["line", "stream"]
 UnknownPolicy = Literal["replace", "refuse", "skip"]
@@ -108,16 +109,9 @@ class DataSettings:
 
 
 @dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(ReadingModel):
     """What the model is made of."""
 
-    task: Annotated[
-        Task,
-        Field(
-            description="What is answered: the next token, one label a text, a tag for every "
-            "token, or another sequence. `elman train` sets it."
-        ),
-    ] = "lm"
     kind: Annotated[
         Literal["elman", "gru", "lstm", "mgu", "mingru", "minlstm"],
         Field(description="The recurrent cell."),
@@ -143,17 +137,6 @@ class ModelSettings:
     num_layers: Annotated[
         int, Field(ge=1, le=256, description="Recurrent layers, one above the other (L).")
     ] = 1
-    bidirectional: Annotated[
-        bool,
-        Field(description="classify, tag, translate: each layer of what is read reads both ways."),
-    ] = False
-    pooling: Annotated[
-        Literal["final", "mean", "max", "attention"],
-        Field(
-            description="classify: how the states of a text become one vector: where each reader "
-            "ended, their mean, their maximum, or a mixture that is learnt."
-        ),
-    ] = "final"
     tie_weights: Annotated[
         bool,
         Field(

@@ -269,7 +269,7 @@ def _logistic(
     columns = features.transposed(size)
     targets_BC = torch.nn.functional.one_hot(torch.from_numpy(gold_B), num_classes).float()
     # The bias is the last row, so that the optimiser sees one matrix.
-    joined = torch.zeros(size + 1, num_classes, requires_grad=True)
+    joined = torch.zeros(size + 1, num_classes)
     optimiser = torch.optim.LBFGS(
         [joined],
         max_iter=MOST_UPDATES,
@@ -280,8 +280,8 @@ def _logistic(
     )
 
     def objective() -> Tensor:
-        weights_FC = joined.detach()[:-1]
-        log_probs_BC = (features.times(weights_FC) + joined.detach()[-1]).log_softmax(dim=1)
+        weights_FC = joined[:-1]
+        log_probs_BC = (features.times(weights_FC) + joined[-1]).log_softmax(dim=1)
         errors_BC = log_probs_BC.exp() - targets_BC
         gradient = torch.empty_like(joined)
         torch.add(columns.times(errors_BC), weights_FC, alpha=l2, out=gradient[:-1])
@@ -291,8 +291,7 @@ def _logistic(
         return nats + 0.5 * l2 * weights_FC.square().sum(dtype=torch.float64)
 
     optimiser.step(objective)  # type: ignore[no-untyped-call]
-    found = joined.detach()
-    return found[:-1].contiguous(), found[-1].double()
+    return joined[:-1].contiguous(), joined[-1].double()
 
 
 def _check_settings(longest: int, least_rows: int, smoothing: float, l2: float) -> None:

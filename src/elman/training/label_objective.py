@@ -50,8 +50,8 @@ class LabelObjective:
             batch.inputs, batch.lengths_B, plan=plan, generator=generator
         ).double()
         with torch.no_grad():
-            plain_B = row_nats(logits_BC, batch.labels_BC, self.answers)
-        minimised_B = row_nats(
+            plain_B = answer_nats(logits_BC, batch.labels_BC, self.answers)
+        minimised_B = answer_nats(
             logits_BC,
             batch.labels_BC,
             self.answers,
@@ -69,7 +69,7 @@ class LabelObjective:
         return None
 
 
-def row_nats(
+def answer_nats(
     logits_BC: Tensor,
     labels_BC: Tensor,
     answers: Answers,
