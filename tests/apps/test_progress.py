@@ -3,8 +3,8 @@ import io
 import pytest
 from rich.console import Console
 
+from elman.apps.cli.language_view import held_out_figure
 from elman.apps.cli.progress import Pace, ProgressLine, Speed
-from elman.apps.cli.training_run import validation_figure
 from elman.recipes.held_out import counted
 
 
@@ -104,4 +104,4 @@ def test_the_figure_to_watch_is_that_of_the_level(level: str, nats: float, shown
         elapsed_seconds=0.0,
     )
     part = Part(TokenArray(np.zeros(20, dtype="uint8")), characters=100, utf8_bytes=100, unknown=0)
-    assert validation_figure(event, part, level) == shown  # type: ignore[arg-type]
+    assert held_out_figure(event, part, level) == shown  # type: ignore[arg-type]

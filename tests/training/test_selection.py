@@ -45,7 +45,7 @@ def test_overfitting_is_one_sentence_with_its_numbers() -> None:
     selection.add(mark(1200, 1.75, 0.8))
     assert selection.overfitting() == (
         "The model overfits: from update 100 to 1,200 the training loss fell from 1.4000 to "
-        "0.8000 nats per token while the validation loss rose from 1.5000 to 1.7500."
+        "0.8000 nats per prediction while the validation loss rose from 1.5000 to 1.7500."
     )
 
 

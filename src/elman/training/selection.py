@@ -88,8 +88,8 @@ class Selection:
             return None
         return (
             f"The model overfits: from update {best.update:,} to {last.update:,} the training loss "
-            f"fell from {best.training_nats:.4f} to {last.training_nats:.4f} nats per token while "
-            f"the validation loss rose from {best.nats_per_token:.4f} to "
+            f"fell from {best.training_nats:.4f} to {last.training_nats:.4f} nats per prediction "
+            f"while the validation loss rose from {best.nats_per_token:.4f} to "
             f"{last.nats_per_token:.4f}."
         )
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
+from elman.apps.cli.language_view import LanguageView
 from elman.apps.cli.options import duration_seconds, duration_text
 from elman.apps.cli.output import error_console, program, say
 from elman.apps.cli.progress import stages
@@ -18,7 +19,7 @@ from elman.decoding.filters import SamplingSettings
 from elman.recipes.baselines import count_score
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.generating import Writer, WriteRequest
-from elman.recipes.language_model import LanguageModelRun, LanguageTask
+from elman.recipes.language_model import LanguageModelRun
 from elman.recipes.learning import TrainReport, TrainRequest, start_run
 from elman.recipes.precision import pack
 from elman.recipes.trained import open_trained
@@ -56,11 +57,12 @@ def run_demo(*, out: Path | None, corpus: str, budget: str, seed: int, started: 
         budget_seconds=seconds * (1 - SAVED_FOR_THE_END),
         started=started,
     )
+    view = LanguageView()
     with stages(error_console()) as on_stage:
-        run = start_run(LanguageTask(), request, on_stage=on_stage)
-    describe(run)
+        run = start_run(view.task, request, on_stage=on_stage)
+    describe(view, run)
     scores = _count_scores(run)
-    report = train_with_progress(run)
+    report = train_with_progress(view, run)
     if report.fit.reason == "interrupted":
         say(f"interrupted; go on with: {program()} train lm --out {path} --resume")
         return EXIT_INTERRUPTED

@@ -160,13 +160,20 @@ def _count(console: Console, done: int) -> str:
 class TrainingProgress:
     """Steps, tokens per second, smoothed training loss, held-out figure, time left; then scoring.
 
-    `num_scored` is the number of held-out tokens that are scored at the end.
+    `num_scored` is the number of held-out answers that are scored at the end; `unit` is what is
+    counted, in the plural.
     """
 
     def __init__(
-        self, console: Console, total_updates: int, *, num_scored: int, pace: Pace | None = None
+        self,
+        console: Console,
+        total_updates: int,
+        *,
+        num_scored: int,
+        pace: Pace | None = None,
+        unit: str = "tokens",
     ) -> None:
-        self._console = console
+        self._console, self._unit = console, unit
         self._training = ProgressLine(console, "", total_updates, "update")
         self._scoring = ProgressLine(console, "scoring", num_scored or None, "scored")
         self._shown = self._training
@@ -182,11 +189,11 @@ class TrainingProgress:
 
     @contextmanager
     def scoring(self) -> Iterator["TrainingProgress"]:
-        """Show the bar of scoring the held-out text exactly while the block runs."""
+        """Show the bar of scoring exactly what is held out, while the block runs."""
         self._shown, self._speed = self._scoring, Speed()
         self._speed.at(0)
         if not self._console.is_terminal:
-            self.tell("scoring the held-out text …")
+            self.tell("scoring what is held out …")
         with self._scoring.shown():
             yield self
 
@@ -194,20 +201,20 @@ class TrainingProgress:
         """Tell of one update: its number, its tokens and the smoothed figure of its loss."""
         self._tokens += num_tokens
         speed = self._speed.at(self._tokens)
-        self._training.at(update, f"{speed:,.0f} tokens/s  train {figure}{self._held_out}")
+        self._training.at(update, f"{speed:,.0f} {self._unit}/s  train {figure}{self._held_out}")
         late = self._pace.lateness(update) if self._pace is not None else None
         if late is not None:
             self.tell(late)
 
     def validated(self, update: int, figure: str, *, best: bool) -> None:
-        """Tell of one validation: the figure of the text held out for choosing."""
+        """Tell of one validation: the figure of what is held out for choosing."""
         self._held_out = f"  valid {figure}"
         star = "  (best so far)" if best else ""
         self._training.at(update, self._held_out + star, at_once=True)
 
     def scored(self, num_tokens: int) -> None:
-        """Tell how many tokens of the held-out text are scored by now."""
-        self._scoring.at(num_tokens, f"{self._speed.at(num_tokens):,.0f} tokens/s")
+        """Tell how many of the held-out answers are scored by now."""
+        self._scoring.at(num_tokens, f"{self._speed.at(num_tokens):,.0f} {self._unit}/s")
 
     def tell(self, message: str) -> None:
         """Write a message above the bar."""

@@ -1,20 +1,20 @@
-"""A training run as a person sees it: what was read, progress, how it ended, what to do next."""
+"""A training run as a person sees it: what was read, progress, how it ended, what to do next.
 
-import math
+It is the same for every task; what differs is a `TrainingView`.
+"""
+
+import json
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
 
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED, polite_interrupts
 from elman.apps.cli.options import duration_text
-from elman.apps.cli.output import error_console, print_json, program, say, score_table, tell_kernels
+from elman.apps.cli.output import error_console, print_json, program, say, tell_kernels
 from elman.apps.cli.progress import Pace, TrainingProgress, stages
-from elman.config.settings import Level
+from elman.apps.cli.train_options import Invocation
+from elman.apps.cli.training_view import TrainingView, plural
 from elman.errors import DataError, SettingError
-from elman.evaluation.units import nats_to_bits
-from elman.recipes.language_model import LanguageModelRun, LanguageTask
 from elman.recipes.learning import (
+    Run,
     TrainReport,
     TrainRequest,
     finished_report,
@@ -22,161 +22,91 @@ from elman.recipes.learning import (
     start_run,
     train_run,
 )
-from elman.recipes.preparing import Part
+from elman.recipes.task import BatchT, ModelT, PreparedT
 from elman.text.reading import read_text
 from elman.training.events import TrainingEvent, UpdateEvent, ValidationEvent
 
-TITLES = MappingProxyType({"valid": "held out, for choosing", "test": "held out, never used"})
 
-MOST_NAMES = 4
-"""Names of files told; of more than these the number is told."""
-
-MOST_NATS = 20.0
-"""A loss above this is told as a power: its perplexity is a number that nobody reads."""
-
-
-@dataclass(frozen=True)
-class Invocation:
-    """The options of `elman train lm`, as they were given."""
-
-    out: Path
-    files: dict[str, tuple[str, ...]]
-    config: Path | None
-    overrides: tuple[str, ...]
-    budget_seconds: float | None
-    started: float
-
-    def request(self) -> TrainRequest:
-        """Return what the options ask for."""
-        overrides = list(self.overrides)
-        for name, files in self.files.items():
-            if files:
-                overrides.append(f"data.{name}={_toml_list(files)}")
-        text = "" if self.config is None else read_text([self.config], encoding="utf-8")[0]
-        return TrainRequest(
-            out=self.out,
-            config_text=text,
-            config_name=str(self.config),
-            overrides=tuple(overrides),
-            budget_seconds=self.budget_seconds,
-            started=self.started,
-        )
-
-
-def run_training(
-    invocation: Invocation, *, resume: bool, as_json: bool, verbose: bool = False
-) -> int:
+def run_training(view: TrainingView[PreparedT, ModelT, BatchT], invocation: Invocation) -> int:
     """Train or go on training, show it, and return the exit status."""
-    if resume:
-        if (
-            any(invocation.files.values())
-            or invocation.overrides
-            or invocation.budget_seconds
-            or invocation.config
-        ):
-            raise SettingError(
-                "--resume goes on with the settings and data of the run",
-                got="other options beside --out and --resume",
-                allowed="--out RUN --resume",
-            )
+    task = view.task.base.model.task
+    if invocation.resume:
+        _require_alone(invocation)
         finished = finished_report(invocation.out)
         if finished is not None:
             say("this run is finished: there is nothing left to do")
-            return _shown(finished, as_json=as_json)
-        run = resume_run(LanguageTask(), invocation.out)
+            return _shown(view, finished, as_json=invocation.as_json)
+        run = resume_run(view.task, invocation.out)
         say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
     else:
         if not invocation.files["train"] and invocation.config is None:
-            raise DataError("there is nothing to learn from", hint="name a text with --data FILE")
+            raise DataError("there is nothing to learn from", hint="name a file with --data FILE")
         try:
             with stages(error_console()) as on_stage:
-                run = start_run(LanguageTask(), invocation.request(), on_stage=on_stage)
+                run = start_run(view.task, _request(invocation), on_stage=on_stage)
         except KeyboardInterrupt:
             say("interrupted before training began; nothing was kept")
             return EXIT_INTERRUPTED
-    describe(run)
+    describe(view, run)
     pace = None
     if invocation.budget_seconds is not None:
         deadline = invocation.started + invocation.budget_seconds
         pace = Pace(run.trainer.total_updates, invocation.started, deadline)
+    go_on = f"{program()} train {task} --out {invocation.out} --resume"
     try:
-        report = train_with_progress(run, pace)
+        report = train_with_progress(view, run, pace)
     except KeyboardInterrupt:
-        say(
-            "interrupted; the training is complete and saved. "
-            f"Score it with: {program()} train lm --out {invocation.out} --resume"
-        )
+        say(f"interrupted; the training is complete and saved. Score it with: {go_on}")
         return EXIT_INTERRUPTED
-    if verbose:
+    if invocation.verbose:
         tell_kernels(run.trainer.plan.record())
     if report.fit.reason == "interrupted":
-        say(
-            f"interrupted; saved after update {report.fit.updates:,}. "
-            f"Go on with: {program()} train lm --out {report.path} --resume"
-        )
+        say(f"interrupted; saved after update {report.fit.updates:,}. Go on with: {go_on}")
         return EXIT_INTERRUPTED
-    return _shown(report, as_json=as_json)
+    return _shown(view, report, as_json=invocation.as_json)
 
 
-def _shown(report: TrainReport, *, as_json: bool) -> int:
-    if as_json:
-        print_json(report.to_json())
-    tell_result(report)
-    say(f"next: {program()} generate {report.path}")
-    return 0
-
-
-def describe(run: LanguageModelRun) -> None:
+def describe(
+    view: TrainingView[PreparedT, ModelT, BatchT], run: Run[PreparedT, ModelT, BatchT]
+) -> None:
     """Tell what was read and what will be trained, with every notice."""
-    prepared, settings = run.prepared, run.settings
-    train = prepared.parts["train"]
-    names = [report.name for report in prepared.reports]
-    if len(names) > 1:
-        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
-        say(f"files: {', '.join(names[:MOST_NAMES])}{more}")
-    lines = f" in {train.num_lines:,} lines, each with a stop mark" if train.num_lines else ""
-    say(
-        f"text:  {train.characters:,} characters to learn from, "
-        f"{train.num_tokens:,} {settings.text.level} tokens{lines}"
-    )
-    held = ", ".join(
-        f"{part.num_predicted:,} {name}{_unknown(part)}"
-        for name, part in prepared.parts.items()
-        if name != "train"
-    )
-    vocabulary = len(prepared.tokenizer.vocabulary)
-    say(f"       held out: {held or 'none'}; vocabulary: {vocabulary:,}")
-    facts = run.trainer.model.describe()
+    view.tell_data(run)
+    facts, settings, updates = run.trainer.model.describe(), run.settings, run.trainer.total_updates
     threads = settings.training.threads
     say(f"model: {facts['cell']}, {facts['layers']}, {int(facts['parameters']):,} parameters")
     say(
-        f"       {run.trainer.total_updates:,} update{_s(run.trainer.total_updates)}, "
-        f"{threads} thread{_s(threads)}, {settings.training.precision}"
+        f"       {updates:,} update{plural(updates)}, "
+        f"{threads} thread{plural(threads)}, {settings.training.precision}"
     )
-    for notice in (*prepared.notices, *run.notices):
+    for notice in (*run.prepared.notices, *run.notices):
         say(f"note: {notice}")
 
 
-def train_with_progress(run: LanguageModelRun, pace: Pace | None = None) -> TrainReport:
+def train_with_progress(
+    view: TrainingView[PreparedT, ModelT, BatchT],
+    run: Run[PreparedT, ModelT, BatchT],
+    pace: Pace | None = None,
+) -> TrainReport:
     """Train `run` under a progress bar; Ctrl-C saves and stops. `pace` tells when it falls behind.
 
-    The exact scores of the held-out text come at the end, under a bar of their own.
+    The exact scores of what is held out come at the end, under a bar of their own.
     """
-    num_scored = sum(
-        part.num_predicted for name, part in run.prepared.parts.items() if name != "train"
-    )
+    num_scored = view.num_scored(run.prepared)
     progress = TrainingProgress(
-        error_console(), run.trainer.total_updates, num_scored=num_scored, pace=pace
+        error_console(),
+        run.trainer.total_updates,
+        num_scored=num_scored,
+        pace=pace,
+        unit=view.unit,
     )
-    valid, settings = run.prepared.parts.get("valid"), run.settings
 
     def observe(event: TrainingEvent) -> None:
         if isinstance(event, UpdateEvent):
             nats = event.smoothed_nats
-            shown = "–" if nats is None else level_figure(nats, settings.text.level)
+            shown = "–" if nats is None else view.training_figure(nats, run)
             progress.updated(event.update, event.num_tokens, shown)
-        elif isinstance(event, ValidationEvent) and valid is not None:
-            figure = validation_figure(event, valid, settings.text.level)
+        elif isinstance(event, ValidationEvent):
+            figure = view.validation_figure(event, run)
             progress.validated(event.update, figure, best=event.best)
 
     with ExitStack() as scoring, ExitStack() as training:
@@ -199,29 +129,56 @@ def train_with_progress(run: LanguageModelRun, pace: Pace | None = None) -> Trai
         )
 
 
-def validation_figure(event: ValidationEvent, part: Part, level: Level) -> str:
-    """Return the held-out figure to watch, with its unit."""
-    unit = {"char": " bits/char", "byte": " bits/byte"}.get(level, " perplexity")
-    size = part.characters if level == "char" else event.num_tokens
-    return level_figure(event.loss_nats / max(size, 1), level) + unit
+def _require_alone(invocation: Invocation) -> None:
+    if (
+        any(invocation.files.values())
+        or invocation.overrides
+        or invocation.budget_seconds
+        or invocation.config
+    ):
+        raise SettingError(
+            "--resume goes on with the settings and data of the run",
+            got="other options beside --out and --resume",
+            allowed="--out RUN --resume",
+        )
 
 
-def level_figure(nats: float, level: Level) -> str:
-    """Return nats per token as people compare them: perplexity of words, else bits."""
-    if level in ("char", "byte"):
-        return f"{nats_to_bits(nats):.3f}"
-    return f"{math.exp(nats):,.1f}" if nats < MOST_NATS else f"e^{nats:.1f}"
+def _request(invocation: Invocation) -> TrainRequest:
+    """Return what the options ask for."""
+    overrides = list(invocation.overrides)
+    for name, files in invocation.files.items():
+        if files:
+            overrides.append(f"data.{name}={_toml_list(files)}")
+    config = invocation.config
+    return TrainRequest(
+        out=invocation.out,
+        config_text="" if config is None else read_text([config], encoding="utf-8")[0],
+        config_name=str(config),
+        overrides=tuple(overrides),
+        budget_seconds=invocation.budget_seconds,
+        started=invocation.started,
+    )
 
 
-def tell_result(report: TrainReport) -> None:
-    """Tell how training ended and the exact figures of the held-out text."""
+def _shown(
+    view: TrainingView[PreparedT, ModelT, BatchT], report: TrainReport, *, as_json: bool
+) -> int:
+    if as_json:
+        print_json(report.to_json())
+    _tell_result(view, report)
+    say(f"next: {program()} {view.next_step(str(report.path))}")
+    return 0
+
+
+def _tell_result(view: TrainingView[PreparedT, ModelT, BatchT], report: TrainReport) -> None:
+    """Tell how training ended and the exact figures of what was held out."""
     fit = report.fit
     kept = "the last weights"
     if fit.best_update is not None:
         kept = f"the weights of the best validation, after update {fit.best_update:,}"
     ended = {"finished": "finished", "stopped_early": "stopped early: no better validation"}
     say(
-        f"{ended[fit.reason]} after {fit.updates:,} update{_s(fit.updates)} in "
+        f"{ended[fit.reason]} after {fit.updates:,} update{plural(fit.updates)} in "
         f"{duration_text(fit.elapsed_seconds)}; kept: {kept}"
     )
     if fit.nonfinite_steps:
@@ -232,26 +189,10 @@ def tell_result(report: TrainReport) -> None:
             "--set training.patience=5 stops sooner."
         )
     if report.scores:
-        ordered = {TITLES[name]: report.scores[name] for name in TITLES if name in report.scores}
-        error_console().print(score_table(ordered))
-        for title, score in ordered.items():
-            if score.get("warning"):
-                say(f"warning: {title}: {score['warning']}")
+        view.tell_scores(report.scores)
     say(f"run: {report.path}")
-
-
-def _unknown(part: Part) -> str:
-    if not part.unknown:
-        return ""
-    return f" ({100 * part.unknown / part.num_tokens:.2g} % unknown)"
 
 
 def _toml_list(names: tuple[str, ...]) -> str:
     """Return names as a TOML array of literal or escaped strings."""
-    import json
-
     return json.dumps(list(names), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

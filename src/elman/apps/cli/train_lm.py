@@ -1,0 +1,32 @@
+"""`elman train lm`: learn a language model from text that is yours."""
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from elman.apps.cli.train_options import FileOptions, Out, RunOptions, invocation
+
+
+def lm(
+    *,
+    out: Out,
+    files: FileOptions | None = None,
+    level: Annotated[
+        Literal["char", "byte", "word", "bpe"] | None, Parameter(help="What one token is.")
+    ] = None,
+    unit: Annotated[
+        Literal["line", "stream"] | None,
+        Parameter(help="line: every line stands alone; stream: one long text."),
+    ] = None,
+    options: RunOptions | None = None,
+) -> int:
+    """Train a language model: next-token prediction on a text file.
+
+    Progress goes to standard error. Ctrl-C saves and stops with status 130; --resume goes on, to
+    the same bits. docs/settings.md lists every setting.
+    """
+    asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
+    from elman.apps.cli.language_view import LanguageView
+    from elman.apps.cli.training_run import run_training
+
+    return run_training(LanguageView(), asked)
