@@ -85,6 +85,52 @@ class DataSettings:
         tuple[str, ...],
         Field(description="Files for the final figure only; empty: split off from train."),
     ] = ()
+    format: Annotated[
+        Literal[
+            "auto", "tsv", "csv", "jsonl", "class-files", "class-folders", "conll", "conllu", "text"
+        ],
+        Field(description="How files of data are read; auto: as their endings say."),
+    ] = "auto"
+    header: Annotated[
+        Literal["auto", "yes", "no"],
+        Field(
+            description="Whether the first row of a table names its columns; auto: where that is "
+            "certain."
+        ),
+    ] = "auto"
+    delimiter: Annotated[str, Field(description="CSV: the character between two cells.")] = ","
+    bad_rows: Annotated[
+        Literal["refuse", "skip"],
+        Field(description="What becomes of files with rows that cannot be read."),
+    ] = "refuse"
+    text_column: Annotated[
+        str,
+        Field(
+            description="classify: column of the texts, by name or by number from 1; empty: text, "
+            "or the first that is not the label."
+        ),
+    ] = ""
+    label_column: Annotated[
+        str,
+        Field(
+            description="classify: column of the labels, by name or by number from 1 (-1: the "
+            "last); empty: label, or the other of two; of series the last."
+        ),
+    ] = ""
+    label_separator: Annotated[
+        str,
+        Field(
+            description="classify: what parts several labels of one text; empty: a text has one "
+            "label, unless JSON gives a list."
+        ),
+    ] = ""
+    max_length: Annotated[
+        OrNone,
+        Field(
+            description="classify: tokens (or numbers of a series) that are read of a text at "
+            "most, from its beginning; 0: all."
+        ),
+    ] = 0
     valid_fraction: Annotated[
         Share, Field(description="Share of train held out for choosing when valid is empty.")
     ] = 0.05
@@ -95,7 +141,7 @@ class DataSettings:
         Literal["auto", "tail", "shuffled"],
         Field(
             description="Where the split is taken: from the tail, or from shuffled lines. "
-            "auto: stream tail, line shuffled."
+            "auto: stream tail, line shuffled, labels spread evenly."
         ),
     ] = "auto"
     repeats: Annotated[
@@ -322,6 +368,13 @@ class TrainingSettings:
             "learning; every loss that is told is the plain one."
         ),
     ] = 0.0
+    class_weights: Annotated[
+        Literal["none", "balanced"],
+        Field(
+            description="classify: balanced lets rare labels weigh more while learning, so that "
+            "all weigh the same; every loss that is told is the plain one."
+        ),
+    ] = "none"
     average_decay: Annotated[
         Share,
         Field(

@@ -1,4 +1,4 @@
-"""`elman score`: the exact loss of a trained model on a text."""
+"""`elman score`: the exact loss of a trained model on a text, or the figures of its task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -41,6 +41,10 @@ def score(
         Literal["refuse", "replace", "skip"] | None,
         Parameter(help="Symbols that the model never saw. [default: as the run says]"),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        Parameter(help="Classifiers: draw the confusion matrix to this .png or .svg file."),
+    ] = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
     json: Json = False,
@@ -48,9 +52,10 @@ def score(
     """Score a text exactly: every token is predicted once, from all the text before it.
 
     Losses are sums and counts; batch size and window change no number. Memory does not grow with
-    the file.
+    the file. A classifier scores labelled files: accuracy, F1, the confusions, calibration.
     """
     from elman.recipes.scoring import ScoreRequest
+    from elman.recipes.trained import task_of
 
     if bool(files) == (minimal_pairs is not None):
         raise SettingError(
@@ -65,7 +70,19 @@ def score(
             hint="leave one of them out",
         )
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
-    if minimal_pairs is not None:
+    task = task_of(run)
+    if task == "lm" and picture is not None:
+        raise SettingError("--picture is for classifiers", got="a language model")
+    if task != "lm" and (minimal_pairs or per_token or unknown):
+        raise SettingError(
+            "--minimal-pairs, --per-token and --unknown are for language models",
+            got=f"a run of elman train {task}",
+        )
+    if task == "classify":
+        from elman.apps.cli.score_labels import show_label_scores
+
+        show_label_scores(run, request, picture, as_json=json)
+    elif minimal_pairs is not None:
         _judge(run, minimal_pairs, request, as_json=json)
     else:
         _score(run, request, as_json=json)
