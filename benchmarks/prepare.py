@@ -3,6 +3,7 @@
 python benchmarks/prepare.py DATA_FOLDER OUT_FOLDER
 """
 
+import json
 import random
 import shutil
 import sys
@@ -38,11 +39,52 @@ def wikitext2(data: Path, out: Path) -> None:
         shutil.copyfile(data / "wikitext-2" / f"{part}.txt", out / f"wikitext2.{part}.txt")
 
 
+def write_labelled(path: Path, rows: list[tuple[str, str]]) -> None:
+    """One JSON object a line: a text and its label."""
+    lines = (json.dumps({"text": t, "label": label}, ensure_ascii=False) for t, label in rows)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def intents(data: Path, out: Path) -> None:
+    """The in-scope parts of clinc150 as they are: 15,000, 3,000 and 4,500 rows of 150 intents."""
+    whole = json.loads((data / "clinc150" / "data_full.json").read_text(encoding="utf-8"))
+    for part, name in (("train", "train"), ("val", "valid"), ("test", "test")):
+        write_labelled(out / f"intents.{name}.jsonl", [(t, label) for t, label in whole[part]])
+
+
+def polarity(data: Path, out: Path) -> None:
+    """Ten folds of rt-polarity: row i of each file is in the test part of fold i % 10."""
+    rows = [
+        (number, line, label)
+        for label in ("neg", "pos")
+        for number, line in enumerate(
+            (data / "rt-polarity" / f"rt-polarity.{label}").read_text(encoding="utf-8").split("\n")
+        )
+        if line.strip()
+    ]
+    for fold in range(10):
+        for part, inside in (("train", False), ("test", True)):
+            chosen = [(t, label) for n, t, label in rows if (n % 10 == fold) == inside]
+            write_labelled(out / f"polarity.{fold}.{part}.jsonl", chosen)
+
+
+def languages(data: Path, out: Path) -> None:
+    """Names by language; every fifth name of a language is held out."""
+    parts: dict[str, list[tuple[str, str]]] = {"train": [], "test": []}
+    for path in sorted((data / "names-by-language").glob("*.txt")):
+        if path.stem != "LICENCE":
+            lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+            for number, line in enumerate(lines):
+                parts["test" if number % 5 == 4 else "train"].append((line, path.stem))
+    for part, rows in parts.items():
+        write_labelled(out / f"languages.{part}.jsonl", rows)
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     data, out = Path(sys.argv[1]), Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
-    for cut in (tinyshakespeare, names, wikitext2):
+    for cut in (tinyshakespeare, names, wikitext2, intents, polarity, languages):
         cut(data, out)
         print(f"{cut.__name__}: written to {out}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from conversion_promises import FORMATS, converted
+from model_promises import MODEL_PROMISES, all_models
 from promises import PROMISES, why_promise_not_applicable
 from rich.console import Console
 from rich.table import Table
@@ -73,11 +74,17 @@ def conversion_entry(key: str, target: str, reasons: Reasons) -> str:
     return reasons.number(refused[0]) if refused and refused[0] else entry
 
 
+def model_entry(name: str, promise: str, reasons: Reasons) -> str:
+    subject = next(model for model in all_models() if str(model) == name)
+    return kept(lambda: MODEL_PROMISES[promise](subject))
+
+
 def show(
     console: Console,
     title: str,
     columns: Sequence[str],
     entry: Callable[[str, str, Reasons], str],
+    rows: Sequence[str] = tuple(CELLS),
 ) -> bool:
     reasons = Reasons()
     console.print(f"\n[bold]{title}[/]\n")
@@ -86,7 +93,7 @@ def show(
     for number in range(1, len(columns) + 1):
         table.add_column(str(number), justify="center")
     holds = True
-    for key in CELLS:
+    for key in rows:
         entries = [entry(key, column, reasons) for column in columns]
         holds = holds and not any(BROKEN in result for result in entries)
         table.add_row(f"  {key}", *entries)
@@ -114,6 +121,13 @@ def main() -> int:
             layers_entry,
         ),
         show(console, "Conversions: there and back", FORMATS, conversion_entry),
+        show(
+            console,
+            "Models with one answer for a row: cell, directions, pooling, input",
+            list(MODEL_PROMISES),
+            model_entry,
+            [str(model) for model in all_models()],
+        ),
     ]
     return 0 if all(held) else 1
 

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elman.data.splits import SplitMode, line_starts, split_lines, split_stream
+from elman.data.splits import (
+    SplitMode,
+    line_starts,
+    split_labelled,
+    split_lines,
+    split_stream,
+)
 from elman.errors import SettingError
 
 shares = st.floats(0, 0.49)
@@ -95,3 +101,35 @@ def test_parts_that_a_short_text_cannot_give_are_left_empty_with_a_notice() -> N
 def test_fractions_that_leave_nothing_are_refused(fractions: tuple[float, float]) -> None:
     with pytest.raises(SettingError, match="fraction"):
         split_stream(100, valid_fraction=fractions[0], test_fraction=fractions[1])
+
+
+@settings(derandomize=True, max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=300), shares, shares)
+def test_labelled_rows_are_each_in_one_part_and_every_label_is_spread_evenly(
+    labels: list[int], valid: float, test: float
+) -> None:
+    labels_N = np.array(labels, dtype=np.int64)
+    split = split_labelled(labels_N, valid_fraction=valid, test_fraction=test, seed=3)
+    parts = (split.train_N, split.valid_N, split.test_N)
+    assert sorted(chain(*(part.tolist() for part in parts))) == list(range(len(labels)))
+    assert all((np.diff(part) > 0).all() for part in parts)
+    for part in (split.valid_N, split.test_N):
+        for label in set(labels):
+            count = int((labels_N == label).sum())
+            got = int((labels_N[part] == label).sum())
+            assert abs(got - count * len(part) / len(labels)) < 1.0 + 1e-9
+
+
+def test_rare_labels_are_learnt_from_before_they_are_held_out() -> None:
+    labels_N = np.array([0] * 90 + [1] * 3 + [2] * 2 + [3] * 5, dtype=np.int64)
+    for seed in range(20):
+        split = split_labelled(labels_N, valid_fraction=0.1, test_fraction=0.1, seed=seed)
+        assert set(labels_N[split.train_N].tolist()) == {0, 1, 2, 3}
+        assert (len(split.valid_N), len(split.test_N)) == (10, 10)
+
+
+def test_the_seed_says_which_labelled_rows_are_held_out() -> None:
+    labels_N = np.arange(100) % 3
+    fractions = {"valid_fraction": 0.1, "test_fraction": 0.2}
+    first, again, other = (split_labelled(labels_N, **fractions, seed=s) for s in (1, 1, 2))
+    assert first.test_N.tolist() == again.test_N.tolist() != other.test_N.tolist()

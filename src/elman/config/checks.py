@@ -15,6 +15,16 @@ from elman.errors import SettingError
 _ACTS_ONLY_WITH = (
     ("model.bidirectional", "model.task", ("classify", "tag", "translate")),
     ("model.pooling", "model.task", ("classify",)),
+    ("data.format", "model.task", ("classify", "tag", "translate")),
+    ("data.header", "model.task", ("classify", "translate")),
+    ("data.delimiter", "model.task", ("classify", "translate")),
+    ("data.bad_rows", "model.task", ("classify", "tag", "translate")),
+    ("data.text_column", "model.task", ("classify",)),
+    ("data.label_column", "model.task", ("classify",)),
+    ("data.label_separator", "model.task", ("classify",)),
+    ("data.max_length", "model.task", ("classify",)),
+    ("training.class_weights", "model.task", ("classify",)),
+    ("model.softmax", "model.task", ("lm",)),
     ("model.activation", "model.kind", ("elman",)),
     ("model.reset", "model.kind", ("gru",)),
     ("model.update", "model.kind", ("gru",)),
@@ -62,6 +72,7 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
     yield from _text_clashes(settings.text)
     yield from _data_clashes(settings)
     yield from _model_clashes(settings.model)
+    yield from _classifier_clashes(settings)
     training = settings.training
     if training.epochs and training.updates:
         yield SettingError(
@@ -152,6 +163,42 @@ def _model_clashes(model: ModelSettings) -> Iterator[SettingError]:
         yield SettingError(
             "model.projection_size must be at most model.hidden_size",
             got=f"{model.projection_size} for {model.hidden_size} units",
+        )
+
+
+def _classifier_clashes(settings: Settings) -> Iterator[SettingError]:
+    text, data, model = settings.text, settings.data, settings.model
+    if model.task != "classify":
+        if model.input == "series":
+            yield SettingError(
+                'model.input = "series" has an effect only with model.task = "classify"',
+                got=f"model.task = {shown(model.task)}",
+            )
+        return
+    for key, value, needed in (
+        ("text.unit", text.unit, "line"),
+        ("model.tie_weights", model.tie_weights, False),
+    ):
+        if value != needed:
+            yield SettingError(f"{key} of a classifier must be {shown(needed)}", got=shown(value))
+    if data.format in ("conll", "conllu", "text"):
+        yield SettingError(
+            "data.format must be one that holds labels of whole texts",
+            got=shown(data.format),
+            allowed="auto, tsv, csv, jsonl, class-files or class-folders",
+        )
+    if model.input == "series" and data.format in ("class-files", "class-folders"):
+        yield SettingError(
+            "series are read from a table",
+            got=f"data.format = {shown(data.format)}",
+            allowed="auto, tsv, csv or jsonl",
+        )
+    if model.input == "series" and (data.label_separator or data.text_column):
+        yield SettingError(
+            "a series has one label and all other columns are its numbers",
+            got=f"label_separator = {shown(data.label_separator)} and "
+            f"text_column = {shown(data.text_column)}",
+            allowed="both empty",
         )
 
 

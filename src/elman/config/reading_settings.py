@@ -1,11 +1,64 @@
-"""The settings of models that read a whole sequence before they answer."""
+"""The settings that models of rows have: what a row is, and how a whole sequence is read."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+OrNone = Annotated[int, Field(ge=0)]
 TaskName = Literal["lm", "classify", "tag", "translate"]
+
+
+@dataclass(frozen=True)
+class RowData:
+    """How rows are found in files: labelled texts, series, pairs, sentences."""
+
+    format: Annotated[
+        Literal[
+            "auto", "tsv", "csv", "jsonl", "class-files", "class-folders", "conll", "conllu", "text"
+        ],
+        Field(description="How files of data are read; auto: as their endings say."),
+    ] = "auto"
+    header: Annotated[
+        Literal["auto", "yes", "no"],
+        Field(
+            description="Whether the first row of a table names its columns; auto: where that is "
+            "certain."
+        ),
+    ] = "auto"
+    delimiter: Annotated[str, Field(description="CSV: the character between two cells.")] = ","
+    bad_rows: Annotated[
+        Literal["refuse", "skip"],
+        Field(description="What becomes of files with rows that cannot be read."),
+    ] = "refuse"
+    text_column: Annotated[
+        str,
+        Field(
+            description="classify: column of the texts, by name or by number from 1; empty: text, "
+            "or the first that is not the label."
+        ),
+    ] = ""
+    label_column: Annotated[
+        str,
+        Field(
+            description="classify: column of the labels, by name or by number from 1 (-1: the "
+            "last); empty: label, or the other of two; of series the last."
+        ),
+    ] = ""
+    label_separator: Annotated[
+        str,
+        Field(
+            description="classify: what parts several labels of one text; empty: a text has one "
+            "label, unless JSON gives a list."
+        ),
+    ] = ""
+    max_length: Annotated[
+        OrNone,
+        Field(
+            description="classify: tokens (or numbers of a series) that are read of a text at "
+            "most, from its beginning; 0: all."
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elman.config.reading_settings import ReadingModel
+from elman.config.reading_settings import OrNone, ReadingModel, RowData
 
 Count = Annotated[int, Field(ge=1)]
-OrNone = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 Level = Literal["char", "byte", "word", "bpe"]
@@ -73,7 +72,7 @@ class TextSettings:
 
 
 @dataclass(frozen=True)
-class DataSettings:
+class DataSettings(RowData):
     """Which files are learnt from and which are held out."""
 
     train: Annotated[
@@ -96,7 +95,7 @@ class DataSettings:
         Literal["auto", "tail", "shuffled"],
         Field(
             description="Where the split is taken: from the tail, or from shuffled lines. "
-            "auto: stream tail, line shuffled."
+            "auto: stream tail, line shuffled, labels spread evenly."
         ),
     ] = "auto"
     repeats: Annotated[
@@ -327,6 +326,13 @@ class TrainingSettings:
             "learning; every loss that is told is the plain one."
         ),
     ] = 0.0
+    class_weights: Annotated[
+        Literal["none", "balanced"],
+        Field(
+            description="classify: balanced lets rare labels weigh more while learning, so that "
+            "all weigh the same; every loss that is told is the plain one."
+        ),
+    ] = "none"
     average_decay: Annotated[
         Share,
         Field(

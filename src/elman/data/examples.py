@@ -1,6 +1,6 @@
 """Batches of rows with answers: a label, a tag for each token, another sequence, or numbers."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from elman.data.order import EpochOrder
+from elman.data.series_array import SeriesArray
 from elman.data.token_array import LineArray
 
 
@@ -99,28 +100,86 @@ class PairBatch(NamedTuple):
         return False
 
 
+class InputRows(Protocol):
+    """Rows of ids or of numbers that can be put side by side; lengths_N are their lengths."""
+
+    lengths_N: npt.NDArray[np.int64]
+
+    def row(self, number: int) -> npt.NDArray[Any]:
+        """Return one row, without padding."""
+        ...
+
+    def padded(self, rows_B: npt.NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return inputs [B, T] or [B, T, F] of the rows of these numbers, and lengths_B."""
+        ...
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the rows, however they are stored."""
+        ...
+
+
+class IdRows:
+    """Rows of ids, with `pad_id` behind each."""
+
+    def __init__(self, lines: LineArray, pad_id: int) -> None:
+        self.lines, self.pad_id, self.lengths_N = lines, pad_id, lines.lengths_N
+
+    def row(self, number: int) -> npt.NDArray[Any]:
+        """Return the ids of one row."""
+        return self.lines.line(number)
+
+    def padded(self, rows_B: npt.NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return ids_BT and lengths_B."""
+        return padded_rows(self.lines, rows_B, self.pad_id)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the ids."""
+        return self.lines.digest()
+
+
+class SeriesRows:
+    """Rows of numbers, one at a step, with 0 behind each."""
+
+    def __init__(self, series: SeriesArray) -> None:
+        self.series, self.lengths_N = series, series.lengths_N
+
+    def row(self, number: int) -> npt.NDArray[Any]:
+        """Return the numbers of one row."""
+        return self.series.series(number)
+
+    def padded(self, rows_B: npt.NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return values_BTF [B, T, 1] float32 and lengths_B."""
+        lengths_B = self.series.lengths_N[rows_B]
+        steps_T = np.arange(int(lengths_B.max(initial=0)))
+        inside_BT = steps_T < lengths_B[:, None]
+        values_BT = np.zeros(inside_BT.shape, dtype=np.float32)
+        places_BT = self.series.starts_N[rows_B][:, None] + steps_T
+        values_BT[inside_BT] = self.series.values_N[places_BT[inside_BT]]
+        lengths = torch.from_numpy(np.array(lengths_B, dtype=np.int64))
+        return torch.from_numpy(values_BT).unsqueeze(2), lengths
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the numbers."""
+        return self.series.digest()
+
+
 class LabelBatches:
-    """Batches of labelled texts: `labels_NC` [N, C] float32 beside the lines. See `EpochOrder`."""
+    """Batches of labelled rows; `labels` holds the ids of the labels of each. See `EpochOrder`."""
 
     def __init__(
-        self,
-        lines: LineArray,
-        labels_NC: npt.NDArray[np.float32],
-        order: EpochOrder,
-        *,
-        pad_id: int,
+        self, rows: InputRows, labels: LineArray, num_labels: int, order: EpochOrder
     ) -> None:
-        self.lines, self.labels_NC, self.order, self.pad_id = lines, labels_NC, order, pad_id
+        self.rows, self.labels, self.num_labels, self.order = rows, labels, num_labels, order
 
     @property
     def num_targets(self) -> int:
         """Rows."""
-        return len(self.lines)
+        return len(self.rows.lengths_N)
 
     @property
     def num_sequences(self) -> int:
         """Rows."""
-        return len(self.lines)
+        return len(self.rows.lengths_N)
 
     def batches_per_epoch(self, epoch: int) -> int:
         """Return ceil(rows / batch_size), the same in every epoch."""
@@ -129,8 +188,10 @@ class LabelBatches:
     def batch(self, epoch: int, index: int) -> LabelBatch:
         """Return batch `index` of `epoch`; IndexError outside the epoch."""
         rows_B = self.order.rows(epoch, index)
-        labels_BC = torch.from_numpy(np.ascontiguousarray(self.labels_NC[rows_B]))
-        return LabelBatch(*padded_rows(self.lines, rows_B, self.pad_id), labels_BC)
+        labels_BC = torch.zeros(len(rows_B), self.num_labels)
+        for place, row in enumerate(rows_B.tolist()):
+            labels_BC[place, self.labels.line(row).astype(np.int64)] = 1.0
+        return LabelBatch(*self.rows.padded(rows_B), labels_BC)
 
 
 class PairBatches:

@@ -25,6 +25,7 @@ def read_series(
     *,
     label_column: str | None = "",
     lengths: Literal["same", "any"] = "same",
+    blank_rows: Literal["drop", "keep"] = "drop",
 ) -> Iterator[Series]:
     """Yield a series a row: every column but the label's is one step of time.
 
@@ -35,9 +36,11 @@ def read_series(
     the first or the last of each.
 
     A cell that is no finite number is a fault in `log`, and so is a missing label. Blank lines are
-    skipped and counted.
+    skipped and counted, or with `blank_rows` "keep" given out as series of nothing.
     """
-    chosen = replace(options or TableOptions(), blank_lines="skip")
+    chosen = replace(
+        options or TableOptions(), blank_lines="keep" if blank_rows == "keep" else "skip"
+    )
     rows = TableRows(
         source,
         chosen,
@@ -49,6 +52,9 @@ def read_series(
     )
     label_at = _label_place(rows, label_column, lengths)
     for row in rows:
+        if row.is_blank:
+            yield Series((), "", row.line)
+            continue
         cells = [cell if isinstance(cell, str) else "" for cell in row.fields]
         label = "" if label_at is None else cells.pop(label_at).strip()
         while cells and not cells[-1].strip():

@@ -96,6 +96,39 @@ def split_lines(
     )
 
 
+def split_labelled(
+    labels_N: npt.NDArray[np.int64],
+    *,
+    valid_fraction: float,
+    test_fraction: float,
+    seed: int,
+) -> LineSplit:
+    """Part labelled rows by chance, the label of row i being labels_N[i]; each label spread evenly.
+
+    The rows of a label are shuffled and set at even distances from 0 to 1; validation takes the
+    rows nearest 0 of all labels, test those nearest 1. A label of n rows thus gives n · fraction of
+    them to each part, up or down by less than one and the middle one of its rows to training first,
+    so that what is held out has its labels in training. Sizes and errors as for `split_lines`.
+    """
+    num_rows = len(labels_N)
+    num_valid, num_test, notices = _part_sizes(
+        num_rows, valid_fraction, test_fraction, min_part=1, unit="rows"
+    )
+    shuffled_N = torch.randperm(num_rows, generator=generator(seed, "split")).numpy()
+    by_label_N = shuffled_N[np.argsort(labels_N[shuffled_N], kind="stable")]
+    _, counts_C = np.unique(labels_N, return_counts=True)
+    within_N = np.arange(num_rows) - np.repeat(np.cumsum(counts_C) - counts_C, counts_C)
+    places_N = np.empty(num_rows)
+    places_N[by_label_N] = (within_N + 0.5) / np.repeat(counts_C, counts_C)
+    order_N = shuffled_N[np.argsort(places_N[shuffled_N], kind="stable")]
+    return LineSplit(
+        np.sort(order_N[num_valid : num_rows - num_test]),
+        np.sort(order_N[:num_valid]),
+        np.sort(order_N[num_rows - num_test :]),
+        notices,
+    )
+
+
 def line_starts(text: str) -> npt.NDArray[np.int64]:
     r"""Return the positions just after each \n of `text`, ascending; no other sign ends a line."""
     points_N = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")

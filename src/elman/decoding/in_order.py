@@ -7,16 +7,17 @@ from typing import TypeVar
 from elman.errors import SettingError
 
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 def decode_in_order(
-    sources: Iterable[Sequence[int]],
-    decode: Callable[[list[Sequence[int]]], Sequence[R]],
+    sources: Iterable[Sequence[S]],
+    decode: Callable[[list[Sequence[S]]], Sequence[R]],
     *,
     batch_size: int,
     chunk_size: int = 1024,
 ) -> Iterator[R | None]:
-    """Yield what `decode` makes of each source, and None for a source without ids.
+    """Yield what `decode` makes of each source, and None for a source without ids (or words).
 
     `decode` takes at most `batch_size` sources that all have ids and returns one result for each;
     it is never called for empty ones. At most `chunk_size` sources are read ahead, and within a
@@ -45,5 +46,5 @@ def decode_in_order(
         yield from results
 
 
-def _length_in(chunk: Sequence[Sequence[int]]) -> Callable[[int], int]:
+def _length_in(chunk: Sequence[Sequence[S]]) -> Callable[[int], int]:
     return lambda place: len(chunk[place])

@@ -79,7 +79,9 @@ class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
         order_readout(model, prepared)
         return model
 
-    def objective(self, model: RecurrentLanguageModel, settings: Settings) -> LanguageObjective:
+    def objective(
+        self, model: RecurrentLanguageModel, settings: Settings, prepared: PreparedText
+    ) -> LanguageObjective:
         """Return next-token prediction."""
         return LanguageObjective(model, settings.training)
 

@@ -92,8 +92,11 @@ def start_run(
     try:
         cache.mkdir(exist_ok=True)
         on_stage("reading the data …")
+        first = () if request.config_text else task.first_suggestions(early, cache)
+        early = _settings(task, request, first)
         prepared = task.prepare(early, cache)
-        settings = _settings(task, request, _suggestions(task, request, early, prepared))
+        more = _suggestions(task, request, early, prepared)
+        settings = _settings(task, request, (*first, *more))
         if request.budget_seconds is not None:
             on_stage("measuring how fast this machine is …")
         return _begin(task, request, folder, settings, prepared)
@@ -104,9 +107,13 @@ def start_run(
         raise
 
 
-def finished_report(out: Path) -> TrainReport | None:
-    """Return how the run at `out` ended, as its manifest tells; None where it has not ended."""
+def finished_report(task: Task[Any, Any, Any], out: Path) -> TrainReport | None:
+    """Return how the run at `out` ended, as its manifest tells; None where it has not ended.
+
+    Raises `RunError` where it is not a run of this task.
+    """
     folder = RunFolder.open(out, purpose="resume")
+    _require_task(task, folder.settings, out)
     results = folder.read_manifest().results
     training, scores = results.get("training"), results.get("scores")
     if not isinstance(training, dict) or not isinstance(scores, dict):
@@ -127,12 +134,7 @@ def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[Prepared
     """
     folder = RunFolder.open(out, purpose="resume")
     settings = folder.settings
-    if settings.model.task != task.base.model.task:
-        raise RunError(
-            f"the run {out} is of another task",
-            got=f"model.task = {settings.model.task}",
-            hint=f"go on with: elman train {settings.model.task} --out {out} --resume",
-        )
+    _require_task(task, settings, out)
     torch.set_num_threads(settings.training.threads)
     manifest = folder.read_manifest()
     prepared = task.reopen(folder, manifest.data)
@@ -142,6 +144,15 @@ def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[Prepared
     trainer.restore(TrainerState(saved.tensors, saved.facts))
     folder.keep_metrics_until(trainer.update)
     return Run(task, folder, settings, prepared, trainer, notices)
+
+
+def _require_task(task: Task[Any, Any, Any], settings: Settings, out: Path) -> None:
+    if settings.model.task != task.base.model.task:
+        raise RunError(
+            f"the run {out} is of another task",
+            got=f"model.task = {settings.model.task}",
+            hint=f"go on with: elman train {settings.model.task} --out {out} --resume",
+        )
 
 
 def train_run(
@@ -273,7 +284,7 @@ def _trainer(
             got=f"model.hidden_size = {settings.model.hidden_size} and {sizes}",
             hint="choose smaller sizes",
         ) from None
-    objective = task.objective(model, settings)
+    objective = task.objective(model, settings, prepared)
     return Trainer(objective, source, settings.training, plan, total_updates=updates), notices
 
 

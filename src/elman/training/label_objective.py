@@ -1,7 +1,5 @@
 """One answer, or several, for each row as what a trainer improves."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
@@ -11,9 +9,8 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
 from elman.losses import LossSum, TrainingLoss
 from elman.models.classifier import SequenceClassifier
+from elman.text.label_set import Answers
 from elman.training.objective import StepLoss
-
-Answers = Literal["one", "several"]
 
 
 class LabelObjective:

@@ -1,4 +1,4 @@
-"""`elman score`: the exact loss of a trained model on a text."""
+"""`elman score`: the exact loss of a trained model on a text, or the figures of its task."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from elman.apps.cli.output import error_console, print_json, say, score_table, t
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
+    from elman.config.reading_settings import TaskName
     from elman.recipes.scoring import ScoreRequest
 
 
@@ -42,6 +43,10 @@ def score(
         Literal["refuse", "replace", "skip"] | None,
         Parameter(help="Symbols that the model never saw. [default: as the run says]"),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        Parameter(help="Classifiers: draw the confusion matrix to this .png or .svg file."),
+    ] = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
     precision: Precision = "float32",
@@ -51,10 +56,29 @@ def score(
     """Score a text exactly: every token is predicted once, from all the text before it.
 
     Losses are sums and counts; batch size and window change no number. Memory does not grow with
-    the file.
+    the file. A classifier scores labelled files: accuracy, F1, the confusions, calibration.
     """
     from elman.recipes.scoring import ScoreRequest
+    from elman.recipes.trained import task_of
 
+    _require_one(files, minimal_pairs, per_token)
+    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
+    task = task_of(run)
+    _require_fitting(task, request, minimal_pairs, picture, precision)
+    if task == "classify":
+        from elman.apps.cli.score_labels import show_label_scores
+
+        show_label_scores(run, request, picture, as_json=json, verbose=verbose)
+    elif minimal_pairs is not None:
+        _judge(run, minimal_pairs, request, precision, as_json=json)
+    else:
+        _score(run, request, precision, as_json=json, verbose=verbose)
+    return 0
+
+
+def _require_one(
+    files: list[str] | None, minimal_pairs: Path | None, per_token: Path | None
+) -> None:
     if bool(files) == (minimal_pairs is not None):
         raise SettingError(
             "elman score needs a text",
@@ -67,12 +91,31 @@ def score(
             got="both",
             hint="leave one of them out",
         )
-    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
-    if minimal_pairs is not None:
-        _judge(run, minimal_pairs, request, precision, as_json=json)
-    else:
-        _score(run, request, precision, as_json=json, verbose=verbose)
-    return 0
+
+
+def _require_fitting(
+    task: "TaskName",
+    request: "ScoreRequest",
+    minimal_pairs: Path | None,
+    picture: Path | None,
+    precision: Precision,
+) -> None:
+    """Refuse options that mean nothing to a run of this task."""
+    if task != "classify" and picture is not None:
+        raise SettingError("--picture is for classifiers", got=f"a run of elman train {task}")
+    if task == "lm":
+        return
+    if minimal_pairs or request.per_token or request.unknown:
+        raise SettingError(
+            "--minimal-pairs, --per-token and --unknown are for language models",
+            got=f"a run of elman train {task}",
+        )
+    if precision != "float32":
+        raise SettingError(
+            "--precision is for language models",
+            got=f"{precision} with a run of elman train {task}",
+            hint="leave it out",
+        )
 
 
 def _score(

@@ -2,9 +2,10 @@
 
 from cyclopts import App
 
+from elman.apps.cli.train_classify import classify
 from elman.apps.cli.train_lm import lm
 
 train = App(name="train", help="Train a model on your own text.")
 
-for _command in (lm,):
+for _command in (lm, classify):
     train.command(_command)

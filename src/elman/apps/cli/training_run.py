@@ -32,7 +32,7 @@ def run_training(view: TrainingView[PreparedT, ModelT, BatchT], invocation: Invo
     task = view.task.base.model.task
     if invocation.resume:
         _require_alone(invocation)
-        finished = finished_report(invocation.out)
+        finished = finished_report(view.task, invocation.out)
         if finished is not None:
             say("this run is finished: there is nothing left to do")
             return _shown(view, finished, as_json=invocation.as_json)

@@ -1,0 +1,64 @@
+"""`elman score` of a classifier: accuracy, F1, calibration, classes and confusions."""
+
+from pathlib import Path
+
+from elman.apps.cli.label_output import label_figures
+from elman.apps.cli.output import error_console, output_console, print_json, say, tell_kernels
+from elman.apps.cli.progress import scoring
+from elman.errors import SettingError
+from elman.evaluation.confusion_picture import draw_confusion
+from elman.evaluation.label_tables import class_table, confusion_table
+from elman.evaluation.labels import LabelScores
+from elman.recipes.classifying import open_classifier, score_labelled
+from elman.recipes.scoring import ScoreRequest
+
+MOST_CLASSES = 40
+"""Classes in the table for people; of more those with the most mistakes are shown."""
+
+
+def show_label_scores(
+    run: Path, request: ScoreRequest, picture: Path | None, *, as_json: bool, verbose: bool
+) -> None:
+    """Score labelled files and show the figures; draw the confusions where asked."""
+    classifier = open_classifier(run)
+    if picture is not None and classifier.labels.answers == "several":
+        raise SettingError(
+            "--picture draws which label was taken for which",
+            got="a run that gives any number of labels to a row",
+        )
+    with scoring(error_console(), "rows") as on_scored:
+        report, notices = score_labelled(
+            classifier,
+            request.names,
+            encoding=request.encoding,
+            batch_size=request.batch_size,
+            on_scored=on_scored,
+        )
+    for notice in notices:
+        say(f"note: {notice}")
+    if verbose:
+        tell_kernels(classifier.plan.record())
+    scores = report.scores
+    if picture is not None and isinstance(scores, LabelScores):
+        draw_confusion(scores, picture, title=f"{run.name} on {', '.join(request.names)}")
+        say(f"picture: {picture}")
+    figures = report.to_json()
+    if as_json:
+        print_json(figures)
+        return
+    console = output_console()
+    console.print(label_figures({", ".join(request.names): figures}))
+    classes = sorted(
+        scores.classes,
+        key=lambda each: 2 * each.num_right - each.num_gold - each.num_predicted,
+    )
+    shown = {each.label for each in classes[:MOST_CLASSES]}
+    table = class_table([each for each in scores.classes if each.label in shown])
+    print(f"\n{table}")
+    if len(classes) > MOST_CLASSES:
+        print(f"and {len(classes) - MOST_CLASSES:,} more labels with fewer mistakes (--json)")
+    if isinstance(scores, LabelScores):
+        print(f"\n{confusion_table(scores, width=console.width)}")
+    if scores.unknown_labels:
+        named = ", ".join(f"{label} {count:,}" for label, count in scores.unknown_labels[:5])
+        say(f"note: training has no label {named}: these rows count as wrong")

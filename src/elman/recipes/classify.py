@@ -1,0 +1,265 @@
+"""The classifier as a task: a label, or several, for a text or a series as a whole."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.config.settings import (
+    DataSettings,
+    ModelSettings,
+    Settings,
+    TextSettings,
+    TrainingSettings,
+)
+from elman.data.batches import BatchSource
+from elman.data.examples import LabelBatch
+from elman.errors import RunError
+from elman.evaluation.label_report import LabelReport, label_report
+from elman.kernels.dispatch import KernelPlan
+from elman.losses import LossSum
+from elman.models.classifier import SequenceClassifier
+from elman.recipes.classifying import LogProbs, TrainedClassifier, counted_rows, label_loss
+from elman.recipes.corpus import BUILT_IN_PREFIX
+from elman.recipes.label_baselines import baseline_labels
+from elman.recipes.label_preparing import PreparedLabels, prepare_labels
+from elman.recipes.labelled import BUILT_IN_SERIES, labelled_files
+from elman.recipes.learning import Run
+from elman.recipes.preparing import PartName
+from elman.recipes.task import Task
+from elman.seeding import generator
+from elman.text.raw_files import is_standard_input
+from elman.training.label_objective import LabelObjective
+from elman.training.loop import Trainer
+
+ClassifierRun = Run[PreparedLabels, SequenceClassifier, LabelBatch]
+
+VALIDATED_AT_ONCE = 128
+LOOKED_AT = 2000
+"""Rows that are looked at to find out whether texts are words of their own or many words."""
+
+FEW_WORDS, LONG_WORDS = 2.0, 15.0
+"""Texts of fewer words than the first, or of words longer than the second, are read by letters."""
+
+MANY_WORDS = 5_000
+FEW_ROWS, MANY_ROWS = 200, 50_000
+
+BASE = Settings(
+    text=TextSettings(level="word", unit="line"),
+    data=DataSettings(valid_fraction=0.1, test_fraction=0.1, max_length=1000),
+    model=ModelSettings(
+        task="classify",
+        bidirectional=True,
+        pooling="max",
+        hidden_size=128,
+        dropout=0.5,
+    ),
+    training=TrainingSettings(optimizer="adamw", batch_size=32, length_pool=8),
+)
+"""What a classifier is unless settings say otherwise; figures behind it are in `benchmarks/`."""
+
+
+class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
+    """Labels of whole texts or series, in tables or folders of classes."""
+
+    @property
+    def base(self) -> Settings:
+        """The defaults."""
+        return BASE
+
+    def lasting_names(self, data: DataSettings) -> DataSettings:
+        """Return `data` with absolute names; standard input and built-in data keep theirs."""
+        return replace(
+            data,
+            train=_lasting(data.train),
+            valid=_lasting(data.valid),
+            test=_lasting(data.test),
+        )
+
+    def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
+        """Return what texts look like: words of their own are read letter by letter."""
+        data = early.data
+        if BUILT_IN_SERIES in data.train:
+            return ("model.input=series",)
+        if early.model.input == "series" or not data.train:
+            return ()
+        files = labelled_files(data.train, early, scratch)
+        texts = [row.given for row in islice(files.rows(), LOOKED_AT) if isinstance(row.given, str)]
+        if not texts:
+            return ()
+        words = [len(text.split()) for text in texts]
+        length = sum(map(len, texts)) / max(1, sum(words))
+        if median(words) <= FEW_WORDS or length > LONG_WORDS:
+            return ("text.level=char",)
+        # A word seen once teaches nothing; as an unknown one it teaches what to do with those.
+        return ("text.min_count=2",) if sum(words) >= MANY_WORDS else ()
+
+    def prepare(self, settings: Settings, scratch: Path) -> PreparedLabels:
+        """Read, split and encode the rows."""
+        return prepare_labels(settings, scratch)
+
+    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedLabels:
+        """Return the rows as the run began with them, read from the files again."""
+        cache = folder.path / CACHE
+        cache.mkdir(exist_ok=True)
+        prepared = prepare_labels(folder.settings, cache)
+        same = prepared.vocabularies() == dict(folder.vocabularies)
+        if not same or prepared.facts() != dict(recorded):
+            raise RunError(
+                "the labelled data are not those that the run began with",
+                got="other rows from the files that config.toml names",
+                hint="put the files back as they were, or train anew",
+            )
+        return replace(prepared, notices=())
+
+    def suggestions(
+        self, early: Settings, prepared: PreparedLabels, *, with_budget: bool
+    ) -> tuple[str, ...]:
+        """Return sizes that fit the rows."""
+        suggestions = []
+        rows = prepared.num_targets
+        if early.model.input == "series":
+            suggestions += ["model.hidden_size=64", "model.dropout=0.1", "model.pooling=final"]
+        elif early.text.level in ("char", "byte"):
+            suggestions += ["model.hidden_size=256"]
+        else:
+            suggestions += ["model.embedding_dropout=0.3"]
+            if early.model.input == "embedding":
+                suggestions += ["model.embedding_size=128"]
+        if rows >= MANY_ROWS:
+            suggestions += ["training.batch_size=64", "model.dropout=0.3"]
+        if not (with_budget or early.training.epochs or early.training.updates):
+            suggestions.append(f"training.epochs={_epochs(rows)}")
+        return tuple(suggestions)
+
+    def size_notices(self, prepared: PreparedLabels) -> tuple[str, ...]:
+        """Return a line where there is too little to learn from."""
+        rows = prepared.num_targets
+        if rows >= FEW_ROWS:
+            return ()
+        return (f"only {rows:,} rows to learn from; {FEW_ROWS:,} are a beginning",)
+
+    def model(self, settings: Settings, prepared: PreparedLabels) -> SequenceClassifier:
+        """Return a new classifier."""
+        return SequenceClassifier(
+            settings.model,
+            prepared.encoder.input_size,
+            len(prepared.labels),
+            generator(settings.training.seed, "initialisation"),
+        )
+
+    def objective(
+        self, model: SequenceClassifier, settings: Settings, prepared: PreparedLabels
+    ) -> LabelObjective:
+        """Return the likelihood of the labels, rare ones weighing more where that was asked for."""
+        weights_C = None
+        if settings.training.class_weights == "balanced":
+            weights_C = balanced_weights(prepared)
+        return LabelObjective(
+            model,
+            answers=prepared.labels.answers,
+            class_weights_C=weights_C,
+            label_smoothing=settings.training.label_smoothing,
+        )
+
+    def source(
+        self, settings: Settings, prepared: PreparedLabels
+    ) -> tuple[BatchSource[LabelBatch], tuple[str, ...]]:
+        """Return batches of rows."""
+        training = settings.training
+        batches = prepared.batches(
+            "train",
+            batch_size=training.batch_size,
+            seed=training.seed,
+            order="shuffled",
+            length_pool=training.length_pool,
+        )
+        return batches, ()
+
+    def validation(
+        self,
+        settings: Settings,
+        prepared: PreparedLabels,
+        trainer: Trainer[SequenceClassifier, LabelBatch],
+    ) -> Callable[[], LossSum] | None:
+        """Return the loss of the rows held out to choose by; None without any."""
+        part = prepared.parts.get("valid")
+        if part is None:
+            return None
+        source = prepared.batches(
+            "valid",
+            batch_size=VALIDATED_AT_ONCE,
+            seed=settings.training.seed,
+            order="shuffled",
+            length_pool=part.num_rows,
+        )
+        answers = prepared.labels.answers
+        return lambda: label_loss(trainer.model, source, answers, plan=trainer.plan)
+
+    def scores(
+        self,
+        model: SequenceClassifier,
+        settings: Settings,
+        prepared: PreparedLabels,
+        plan: KernelPlan,
+        on_scored: Callable[[int], None],
+    ) -> Mapping[str, LabelReport]:
+        """Return the figures of the parts held out, beside those of simpler models."""
+        classifier = TrainedClassifier(settings, prepared.encoder, prepared.labels, model, plan)
+        found: dict[PartName, LogProbs] = {}
+        done = 0
+        for name, part in prepared.parts.items():
+            if name == "train":
+                continue
+
+            def tell(count: int, before: int = done) -> None:
+                on_scored(before + count)
+
+            answers = classifier.log_probs_in_order(part.each_row())
+            found[name] = np.array(list(counted_rows(answers, classifier, tell)))
+            done += part.num_rows
+        baselines = baseline_labels(
+            prepared, level=settings.text.level, is_series=settings.model.input == "series"
+        )
+        return {
+            name: label_report(
+                log_probs_BC,
+                prepared.parts[name].gold,
+                prepared.labels,
+                baselines=baselines[name],
+            )
+            for name, log_probs_BC in found.items()
+        }
+
+
+def balanced_weights(prepared: PreparedLabels) -> Tensor:
+    """Return the weight of each label [C] with which all labels weigh the same in training.
+
+    One answer: N / (C · n_c), whose mean over rows is 1. Several: (N − n_c) / n_c for a yes, so
+    that the rows with the label weigh as much as those without.
+    """
+    labels, rows = prepared.labels, prepared.num_targets
+    counts_C = torch.tensor(labels.counts, dtype=torch.float64)
+    if labels.answers == "one":
+        return rows / (len(labels) * counts_C)
+    return ((rows - counts_C) / counts_C).clamp(min=1.0 / rows)
+
+
+def _epochs(rows: int) -> int:
+    """Return how many passes to make where nothing says when to stop."""
+    return 30 if rows < 2_000 else 15 if rows < MANY_ROWS else 5
+
+
+def _lasting(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        name
+        if is_standard_input(name) or name.startswith(BUILT_IN_PREFIX)
+        else str(Path(name).absolute())
+        for name in names
+    )

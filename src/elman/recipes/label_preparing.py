@@ -1,0 +1,327 @@
+"""From labelled files to arrays: read, split, learn vocabulary and labels from training, encode.
+
+Files are read several times, and rows are not kept: of each there are 32 bytes to tell it from
+others, and its labels.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.checkpoints.run_folder import LABELS
+from elman.config.settings import Settings
+from elman.data.examples import InputRows, LabelBatches
+from elman.data.order import EpochOrder, RowOrder
+from elman.data.row_log import LineTally
+from elman.data.splits import split_labelled, split_lines
+from elman.data.token_array import LineArray, write_line_array
+from elman.errors import DataError, SettingError
+from elman.recipes.labelled import LabelledFiles, LabelledRow, labelled_files
+from elman.recipes.preparing import PART_NAMES, PartName
+from elman.recipes.row_encoding import EncodedRow, RowEncoder, learnt_encoder
+from elman.text.encodings import holds_surrogate
+from elman.text.label_set import Answers, LabelSet
+from elman.text.raw_files import is_standard_input
+
+
+@dataclass(frozen=True)
+class LabelPart:
+    """One part of the data, encoded. `rows` and `labels` belong together, row by row.
+
+    `gold` are the labels as the files have them, those that training did not have among them.
+    """
+
+    rows: InputRows
+    labels: LineArray
+    gold: tuple[tuple[str, ...], ...]
+    unknown: int
+    cut: int
+
+    @property
+    def num_rows(self) -> int:
+        """Rows."""
+        return len(self.gold)
+
+    @property
+    def num_steps(self) -> int:
+        """Tokens, or numbers."""
+        return int(self.rows.lengths_N.sum())
+
+    def each_row(self) -> Iterator[EncodedRow]:
+        """Yield the encoded rows in order."""
+        return (self.rows.row(number) for number in range(self.num_rows))
+
+    def facts(self) -> dict[str, object]:
+        """Return what the manifest records of this part."""
+        return {
+            "rows": self.num_rows,
+            "steps": self.num_steps,
+            "unknown": self.unknown,
+            "cut": self.cut,
+            "inputs_sha256": self.rows.digest(),
+            "labels_sha256": self.labels.digest(),
+        }
+
+
+@dataclass(frozen=True)
+class PreparedLabels:
+    """Encoder, labels and the parts that they encoded."""
+
+    encoder: RowEncoder
+    labels: LabelSet
+    parts: Mapping[PartName, LabelPart]
+    notices: tuple[str, ...]
+
+    @property
+    def num_targets(self) -> int:
+        """Rows to learn from."""
+        return self.parts["train"].num_rows
+
+    def vocabularies(self) -> dict[str, str]:
+        """Return what is read, and the labels, as a run folder keeps them."""
+        name, content = self.encoder.vocabulary
+        return {name: content, LABELS: self.labels.to_json()}
+
+    def sizes(self) -> dict[str, int]:
+        """Return the counts that the manifest records."""
+        rows = {f"{name}_rows": part.num_rows for name, part in self.parts.items()}
+        return {"inputs": self.encoder.input_size, "labels": len(self.labels), **rows}
+
+    def facts(self) -> dict[str, object]:
+        """Return what the manifest records of the data, to compare with when a run goes on."""
+        return {"parts": {name: part.facts() for name, part in self.parts.items()}}
+
+    def batches(
+        self,
+        name: PartName,
+        *,
+        batch_size: int,
+        seed: int,
+        order: RowOrder,
+        length_pool: int = 1,
+    ) -> LabelBatches:
+        """Return the batches of a part."""
+        part = self.parts[name]
+        epochs = EpochOrder(
+            part.rows.lengths_N,
+            batch_size=batch_size,
+            seed=seed,
+            order=order,
+            length_pool=length_pool,
+        )
+        return LabelBatches(part.rows, part.labels, len(self.labels), epochs)
+
+
+@dataclass
+class _Survey:
+    """What one pass over a set of files has seen of each row: its labels, and what tells it."""
+
+    labels: list[tuple[str, ...]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    rows: list[bytes] = field(default_factory=list)
+    inputs: list[bytes] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, files: LabelledFiles) -> "_Survey":
+        seen, same = cls(), dict[tuple[str, ...], tuple[str, ...]]()
+        # A line says nothing where several files, or those of a folder, are read.
+        one_file = files.is_one_file
+        for row in files.rows():
+            seen.labels.append(same.setdefault(row.labels, row.labels))
+            seen.lines.append(row.line if one_file else 0)
+            seen.rows.append(row.row_digest)
+            seen.inputs.append(row.input_digest)
+        return seen
+
+
+@dataclass(frozen=True)
+class _Share:
+    """The rows of a set of files that make one part: their numbers, ascending."""
+
+    files: LabelledFiles
+    survey: _Survey
+    kept_N: npt.NDArray[np.int64]
+
+    def rows(self) -> Iterator[LabelledRow]:
+        following = iter([*self.kept_N.tolist(), -1])
+        wanted = next(following)
+        for number, row in enumerate(self.files.rows()):
+            if number == wanted:
+                yield row
+                wanted = next(following)
+
+    def labels(self) -> list[tuple[str, ...]]:
+        return [self.survey.labels[number] for number in self.kept_N.tolist()]
+
+
+def prepare_labels(settings: Settings, scratch: Path) -> PreparedLabels:
+    """Read, split and encode; arrays are written into the folder `scratch`.
+
+    Raises `DataError` for files that cannot be read, and where there is nothing to tell apart.
+    """
+    files = {
+        name: labelled_files(names, settings, scratch)
+        for name in PART_NAMES
+        if (names := _checked_names(getattr(settings.data, name), settings))
+    }
+    if "train" not in files:
+        raise DataError("there is nothing to learn from", hint="name a file with --data FILE")
+    shares, notices = _shares(settings, files)
+    answers: Answers = "one"
+    if any(len(row) != 1 for share in shares.values() for row in share.survey.labels):
+        answers = "several"
+    labels = LabelSet.of(shares["train"].labels(), answers)
+    if answers == "one" and len(labels) < 2:
+        raise DataError(
+            "there is nothing to tell apart",
+            got=f"the label {labels.labels[0]!r} alone in training",
+            allowed="two labels or more",
+        )
+    encoder = learnt_encoder(shares["train"].rows(), settings)
+    parts = {
+        name: _encoded(share, encoder, labels, scratch, name) for name, share in shares.items()
+    }
+    for file in files.values():
+        notices += file.notices()
+    notices += encoder.notices
+    notices += _repeat_notices(shares)
+    for name, part in parts.items():
+        notices += _part_notices(name, part, labels, settings)
+    return PreparedLabels(encoder, labels, parts, tuple(dict.fromkeys(notices)))
+
+
+def _checked_names(names: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
+    data = settings.data
+    for name in names:
+        if holds_surrogate(name):
+            raise DataError(
+                "the name of a file must be valid UTF-8, to be written down", got=repr(name)
+            )
+    times = sum(map(is_standard_input, (*data.train, *data.valid, *data.test)))
+    if times > 1:
+        raise SettingError("standard input can be read only once", got=f"- named {times} times")
+    return names
+
+
+def _shares(
+    settings: Settings, files: Mapping[PartName, LabelledFiles]
+) -> tuple[dict[PartName, _Share], list[str]]:
+    """Read the labels of all rows, and part those of training where a part has no files."""
+    data = settings.data
+    surveys = {name: _Survey.of(each) for name, each in files.items()}
+    train = surveys["train"]
+    fractions = {
+        "valid_fraction": 0.0 if "valid" in files else data.valid_fraction,
+        "test_fraction": 0.0 if "test" in files else data.test_fraction,
+    }
+    seed = settings.training.seed
+    if data.split == "auto":
+        numbers = {label: n for n, label in enumerate(dict.fromkeys(train.labels))}
+        labels_N = np.array([numbers[label] for label in train.labels], dtype=np.int64)
+        split = split_labelled(labels_N, **fractions, seed=seed)
+    else:
+        split = split_lines(len(train.labels), **fractions, seed=seed, mode=data.split)
+    chosen = dict(zip(PART_NAMES, (split.train_N, split.valid_N, split.test_N), strict=True))
+    shares: dict[PartName, _Share] = {}
+    for name in PART_NAMES:
+        if name != "train" and name in files:
+            whole_N = np.arange(len(surveys[name].labels), dtype=np.int64)
+            shares[name] = _Share(files[name], surveys[name], whole_N)
+        elif len(chosen[name]):
+            shares[name] = _Share(files["train"], train, chosen[name])
+    return shares, list(split.notices)
+
+
+def _encoded(
+    share: _Share, encoder: RowEncoder, labels: LabelSet, scratch: Path, name: PartName
+) -> LabelPart:
+    unknown = cut = 0
+
+    def encoded() -> Iterator[EncodedRow]:
+        nonlocal unknown, cut
+        for row in share.rows():
+            array = encoder.encode(row.given)
+            unknown += encoder.count_unknown(array)
+            if encoder.max_length and len(array) == encoder.max_length:
+                cut += len(encoder.whole(row.given)) > encoder.max_length
+            yield array
+
+    rows = encoder.stored(scratch, name, encoded())
+    gold = share.labels()
+    ids = (np.array(labels.ids(row), dtype=np.int64) for row in gold)
+    stored = write_line_array(scratch, f"{name}.labels", ids, len(labels))
+    return LabelPart(rows, stored, tuple(gold), unknown, cut)
+
+
+def _repeat_notices(shares: Mapping[PartName, _Share]) -> list[str]:
+    """Return what is said twice: within training, and in training and a part held out."""
+    told = []
+    train = shares["train"]
+    seen_rows, seen_inputs = set[bytes](), set[bytes]()
+    repeated, contradicted = LineTally(), LineTally()
+    for number in train.kept_N.tolist():
+        row, given = train.survey.rows[number], train.survey.inputs[number]
+        line = train.survey.lines[number]
+        if row in seen_rows:
+            repeated.add(line)
+        elif given in seen_inputs:
+            contradicted.add(line)
+        seen_rows.add(row)
+        seen_inputs.add(given)
+    for tally, what in (
+        (repeated, "twice with the same label"),
+        (contradicted, "before with another label"),
+    ):
+        if tally.count:
+            occur = "occurs" if tally.count == 1 else "occur"
+            told.append(f"train: {_rows(tally.count)} {occur} {what}{_where(tally)}")
+    for name, share in shares.items():
+        if name == "train":
+            continue
+        both = LineTally()
+        for number in share.kept_N.tolist():
+            if share.survey.inputs[number] in seen_inputs:
+                both.add(share.survey.lines[number])
+        if both.count:
+            verb = "is" if both.count == 1 else "are"
+            hint = "; data.repeats=drop leaves them out" if share.files is train.files else ""
+            told.append(
+                f"{name}: {_rows(both.count)} of {len(share.kept_N):,} {verb} in training too"
+                f"{_where(both)}{hint}"
+            )
+    return told
+
+
+def _part_notices(
+    name: PartName, part: LabelPart, labels: LabelSet, settings: Settings
+) -> Iterator[str]:
+    if part.cut:
+        yield (
+            f"{name}: {_rows(part.cut)} read up to the first {settings.data.max_length:,} tokens "
+            "only (data.max_length)"
+        )
+    if name == "train":
+        empty = int((part.rows.lengths_N == 0).sum())
+        if empty:
+            yield f"train: {_rows(empty)} without any token that is kept"
+        return
+    strange = [row for row in part.gold if any(labels.id_of(label) is None for label in row)]
+    if strange:
+        names = sorted({label for row in strange for label in row if labels.id_of(label) is None})
+        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        yield (
+            f"{name}: {_rows(len(strange))} with a label that training does not have ({shown}), "
+            "counted as wrong"
+        )
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'s' * (count != 1)}"
+
+
+def _where(tally: LineTally) -> str:
+    lines = tally.told_lines()
+    return f" ({lines})" if lines else ""
