@@ -202,7 +202,7 @@ def test_series_are_told_apart_by_their_order_where_readings_alone_are_at_chance
     assert (run / "scaling.json").exists()
     assert not (run / "tokenizer.json").exists()
     table = tmp_path / "series.csv"
-    table.write_text("1,2,5,3,1\n5,4,1,2,4,6\n\n1,9,2\n", encoding="utf-8")
+    table.write_text("1,2,3,4,5,4,3,2,1\n5,4,3,2,1,2,3,4,5,6\n\n-1,-0.5,0,1,0.8,0.1,-1,-2\n", encoding="utf-8")
     done = elman("predict", run, table)
     labels = [line.split("\t")[0] for line in done.stdout.removesuffix("\n").split("\n")]
     assert labels == ["rise-then-fall", "fall-then-rise", "", "rise-then-fall"]
@@ -223,7 +223,7 @@ def test_several_labels_are_learnt_scored_and_written(elman: Elman, tmp_path: Pa
     figures = json.loads(done.stdout)["scores"]["test"]
     assert figures["subset_accuracy"] >= 0.9
     assert figures["baselines"]["bag of words"]["subset_accuracy"] >= 0.9
-    done = elman("predict", run, "-", stdin="plot film scene\n\nfilm\n")
+    done = elman("predict", run, "-", stdin="film plot scene\n\nfilm story\n")
     first, second, third = done.stdout.removesuffix("\n").split("\n")
     assert first.split("\t")[0].split(",") == ["film", "plot"]
     assert (second, third.split("\t")[0]) == ("", "film")
