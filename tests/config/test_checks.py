@@ -49,6 +49,21 @@ CLASHES = [
         'training.label_smoothing has an effect only with model.softmax = "full"',
     ),
     (["training.recompute=64"], "got recompute = 64 with window = 64; about the square root"),
+    (
+        [
+            "training.recompute=8",
+            "model.task=classify",
+            "text.unit=line",
+            "model.bidirectional=true",
+        ],
+        "one direction; got recompute = 8 with model.bidirectional = true; set training.recomp",
+    ),
+    (["model.pooling=max"], 'model.pooling has an effect only with model.task = "classify"'),
+    (["data.text_column=2"], 'data.text_column has an effect only with model.task = "classify"'),
+    (
+        ["model.softmax=adaptive", "model.task=classify", "text.unit=line"],
+        'model.softmax has an effect only with model.task = "lm"',
+    ),
     (["data.valid_fraction=0.5", "data.test_fraction=0.5"], "got 0.5 and 0.5; allowed: a sum"),
 ]
 

@@ -202,7 +202,9 @@ def test_series_are_told_apart_by_their_order_where_readings_alone_are_at_chance
     assert (run / "scaling.json").exists()
     assert not (run / "tokenizer.json").exists()
     table = tmp_path / "series.csv"
-    table.write_text("1,2,3,4,5,4,3,2,1\n5,4,3,2,1,2,3,4,5,6\n\n-1,-0.5,0,1,0.8,0.1,-1,-2\n", encoding="utf-8")
+    table.write_text(
+        "1,2,3,4,5,4,3,2,1\n5,4,3,2,1,2,3,4,5,6\n\n-1,-0.5,0,1,0.8,0.1,-1,-2\n", encoding="utf-8"
+    )
     done = elman("predict", run, table)
     labels = [line.split("\t")[0] for line in done.stdout.removesuffix("\n").split("\n")]
     assert labels == ["rise-then-fall", "fall-then-rise", "", "rise-then-fall"]

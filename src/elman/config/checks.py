@@ -86,6 +86,12 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
             got=f"recompute = {training.recompute} with window = {training.window}",
             hint="about the square root of the window needs least memory; 0 is off",
         )
+    if training.recompute and settings.model.bidirectional:
+        yield SettingError(
+            "training.recompute is for models that read in one direction",
+            got=f"recompute = {training.recompute} with model.bidirectional = true",
+            hint="set training.recompute = 0, or model.bidirectional = false",
+        )
 
 
 def _without_effect(settings: Settings) -> Iterator[SettingError]:

@@ -49,10 +49,16 @@ class SequenceClassifier(LearntModel):
         *,
         plan: KernelPlan,
         generator: torch.Generator | None = None,
+        recompute: int = 0,
     ) -> Tensor:
-        """Return logits_BC for ids [B, T] or series [B, T, F]; steps t ≥ lengths_B are padding."""
+        """Return logits_BC for ids [B, T] or series [B, T, F]; steps t ≥ lengths_B are padding.
+
+        `recompute` is that of the stack.
+        """
         p, kind = self.settings.dropout, self.settings.dropout_kind
-        states_BTH, _ = self.encoder(inputs, lengths_B, plan=plan, generator=generator)
+        states_BTH, _ = self.encoder(
+            inputs, lengths_B, plan=plan, generator=generator, recompute=recompute
+        )
         pooled_BH = self.pooling(states_BTH, lengths_B)
         dropped_B1H = drop(pooled_BH.unsqueeze(1), p, generator, kind=kind)
         return linear(dropped_B1H.squeeze(1), self.weight, self.bias)

@@ -51,17 +51,21 @@ class SequenceEncoder(nn.Module):
         *,
         plan: KernelPlan,
         generator: torch.Generator | None = None,
+        recompute: int = 0,
     ) -> tuple[Tensor, StackState]:
         """Return states_BTH, 0 at padding, and each reader's state after its last valid step.
 
-        `inputs` is ids [B, T], or numbers [B, T, F]. The states are not dropped yet.
+        `inputs` is ids [B, T], or numbers [B, T, F]. The states are not dropped yet. `recompute` is
+        that of the stack.
         """
         x_BTE = self._inputs(inputs, generator)
         if extra_BTE is not None:
             x_BTE = torch.cat((x_BTE, extra_BTE), dim=2)
         kind = self.settings.dropout_kind
         x_BTE = drop(x_BTE, self.settings.embedding_dropout, generator, kind=kind)
-        states_BTH, state = self.stack(x_BTE, None, lengths_B, plan=plan, generator=generator)
+        states_BTH, state = self.stack(
+            x_BTE, None, lengths_B, plan=plan, generator=generator, recompute=recompute
+        )
         return states_BTH, state
 
     def initialise(self, generator: torch.Generator) -> None:

@@ -166,6 +166,7 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
             answers=prepared.labels.answers,
             class_weights_C=weights_C,
             label_smoothing=settings.training.label_smoothing,
+            recompute=settings.training.recompute,
         )
 
     def source(

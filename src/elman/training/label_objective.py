@@ -20,7 +20,8 @@ class LabelObjective:
         several  −Σ_c [y_c log σ(l_c) + (1 − y_c) log σ(−l_c)]  y_c: whether the row has label c
 
     `class_weights_C` (w, mean 1 over the training rows) and label smoothing change what is
-    minimised alone: the plain loss has neither. No state is carried.
+    minimised alone: the plain loss has neither. No state is carried. `recompute` is that of the
+    stack.
     """
 
     def __init__(
@@ -30,9 +31,11 @@ class LabelObjective:
         answers: Answers,
         class_weights_C: Tensor | None = None,
         label_smoothing: float = 0.0,
+        recompute: int = 0,
     ) -> None:
         self.model, self.answers = model, answers
         self._weights_C, self._smoothing = class_weights_C, label_smoothing
+        self._recompute = recompute
 
     def loss(
         self,
@@ -43,14 +46,16 @@ class LabelObjective:
         generator: torch.Generator,
     ) -> StepLoss:
         """Return the loss of `batch`; there is no state before or after."""
+        device = self.model.bias.device
+        inputs, lengths_B, labels_BC = (tensor.to(device) for tensor in batch)
         logits_BC = self.model(
-            batch.inputs, batch.lengths_B, plan=plan, generator=generator
+            inputs, lengths_B, plan=plan, generator=generator, recompute=self._recompute
         ).double()
         with torch.no_grad():
-            plain_B = answer_nats(logits_BC, batch.labels_BC, self.answers)
+            plain_B = answer_nats(logits_BC, labels_BC, self.answers)
         minimised_B = answer_nats(
             logits_BC,
-            batch.labels_BC,
+            labels_BC,
             self.answers,
             class_weights_C=self._weights_C,
             label_smoothing=self._smoothing,
@@ -79,7 +84,7 @@ def answer_nats(
     labels_BC [B, C] is 1 for each label of a row, else 0; with one answer, exactly one is 1.
     """
     labels_BC = labels_BC.to(logits_BC.dtype)
-    weights_C = None if class_weights_C is None else class_weights_C.to(logits_BC.dtype)
+    weights_C = None if class_weights_C is None else class_weights_C.to(logits_BC)
     if answers == "one":
         return cross_entropy(
             logits_BC,
