@@ -7,6 +7,9 @@
 
 #include "generation_choice.h"
 
+// Bytes of weights that one thread reads by itself: about what takes a core as long as two barriers.
+constexpr ptrdiff_t kWorthSharing = 1 << 15;
+
 // One matrix as it is given, C-contiguous [rows, depth]; weight null: there is none.
 struct GivenMatrix {
     const float *weight, *bias;
