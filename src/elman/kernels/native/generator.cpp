@@ -64,7 +64,7 @@ void Generator::add_layer(const GivenLayer &given) {
     layer.input = given.by_input.depth, layer.units = given.units, layer.output = given.output;
     layer.adds_input = given.adds_input;
     const int gates = (int)(given.by_input.rows / given.units);
-    if (layers_.empty()) first_.push_back(given.by_input);
+    if (layers_.empty()) first_ = given.by_input;
     else layer.by_input = packed(given.by_input, gates, format_);
     const ptrdiff_t seen = given.by_state.weight ? given.by_state.rows / given.units : 1;
     layer.by_state = packed(given.by_state, (int)seen, format_);
@@ -88,10 +88,11 @@ void Generator::set_ends(const float *embedding, ptrdiff_t vocabulary, bool tabu
     readout_ = packed(readout, 1, format_);
     embedding_ = embedding;
     StepLayer &layer = layers_.front();
-    const GivenMatrix first = first_.front();
+    const GivenMatrix first = first_;
     const int gates = (int)(first.rows / layer.units);
     layer.by_input = packed(first, gates, tabulates ? kFloat32 : format_);
     if (tabulates) fill_table(embedding, first, vocabulary);
+    first_ = {};
 }
 
 // The product of each token's input with the first matrix, in float32 always.
