@@ -100,7 +100,8 @@ part()
 assert threads() == before
 torch.set_num_threads(3)
 part()
-assert before < threads() <= before + 2, (before, threads())
+# Another compiler than torch's brings a runtime of its own, with threads of its own.
+assert before < threads() <= before + 4, (before, threads())
 torch.set_num_threads(1)
 torch.get_num_threads = lambda: 2**31 - 1  # no runtime can start as many
 part()
