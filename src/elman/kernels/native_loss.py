@@ -13,6 +13,7 @@ from torch import Tensor
 
 from elman.errors import ShapeError
 from elman.kernels import native_module
+from elman.kernels.native_arrays import require_array, require_axes
 from elman.kernels.native_module import NOT_BUILT, native_level
 
 NATIVE_LOGITS_AT_ONCE = 1 << 23
@@ -56,12 +57,12 @@ def summed_nats(
         plain = Σ_n −log p_{target_n};   minimised = (1 − ε) plain + ε Σ_n −(Σ_v log p_v) / V
 
     with ε = `smoothing`; at ε = 0 both are one. features_NF [N, F], weight_VF [V, F], bias_V [V]
-    are float32, targets_N [N] int64 in 0 … V − 1, else `ShapeError`. The first is differentiable,
-    once.
+    are float32, targets_N [N] int64 in 0 … V − 1, all on a CPU, else `TypeError` or `ShapeError`;
+    F and V at least 1, else `ValueError`. The first is differentiable, once.
     Its gradients are made in the same sweep, divided by `count`, the tokens that the mean to come
     covers: a backward pass from that mean takes them as they are, any other scales them.
     """
-    _require_range(targets_N, weight_VF.shape[0])
+    _require_arrays(features_NF, weight_VF, bias_V, targets_N)
     scale = 1.0 / max(count, 1)
     made = _softmax_loss(features_NF, weight_VF, bias_V, targets_N, smoothing, scale, precision)
     if not smoothing:
@@ -80,10 +81,23 @@ def row_nats(
 
     Arguments as in `summed_nats`. No logit leaves the cache.
     """
-    _require_range(targets_N, weight_VF.shape[0])
+    _require_arrays(features_NF, weight_VF, bias_V, targets_N)
     with torch.no_grad():
         nats_N: Tensor = _softmax_nats(features_NF, weight_VF, bias_V, targets_N)
         return nats_N
+
+
+def _require_arrays(
+    features_NF: Tensor, weight_VF: Tensor, bias_V: Tensor, targets_N: Tensor
+) -> None:
+    require_axes("features_NF", features_NF, 2)
+    require_axes("weight_VF", weight_VF, 2)
+    num_rows, width = features_NF.shape
+    require_array("features_NF", features_NF, (num_rows, width))
+    require_array("weight_VF", weight_VF, (weight_VF.shape[0], width))
+    require_array("bias_V", bias_V, (weight_VF.shape[0],))
+    require_array("targets_N", targets_N, (num_rows,), torch.int64)
+    _require_range(targets_N, weight_VF.shape[0])
 
 
 def _require_range(targets_N: Tensor, vocabulary_size: int) -> None:
@@ -109,7 +123,7 @@ def _softmax_loss(
     precision: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return minimised and plain nats, and gradients of scale · minimised: of X, W and b."""
-    arrays = [part.data.contiguous() for part in (features_NF, weight_VF, bias_V)]
+    arrays = [_plain_data(part) for part in (features_NF, weight_VF, bias_V)]
     gradients = [torch.empty_like(part) for part in arrays]
     nats_N = arrays[0].new_empty(arrays[0].shape[0], dtype=torch.float64)
     uniform_N = torch.empty_like(nats_N) if smoothing else None
@@ -126,10 +140,14 @@ def _softmax_nats(
     features_NF: Tensor, weight_VF: Tensor, bias_V: Tensor, targets_N: Tensor
 ) -> Tensor:
     """Return the nats of each row."""
-    arrays = [part.data.contiguous() for part in (features_NF, weight_VF, bias_V)]
+    arrays = [_plain_data(part) for part in (features_NF, weight_VF, bias_V)]
     nats_N = arrays[0].new_empty(arrays[0].shape[0], dtype=torch.float64)
     _call(arrays, targets_N, nats_N, None, [None] * 3, 1.0, 0.0, "float32")
     return nats_N
+
+
+def _plain_data(part: Tensor) -> Tensor:
+    return part.data.resolve_neg().contiguous()
 
 
 def _call(
@@ -144,7 +162,7 @@ def _call(
 ) -> None:
     native_module.native.softmax_loss(
         *arrays,
-        targets_N.contiguous(),
+        _plain_data(targets_N),
         nats_N,
         uniform_N,
         *gradients,
