@@ -50,11 +50,10 @@ Buffer allocate_large(ptrdiff_t size) {
 }
 
 void run(Softmax &p, const SoftmaxKernels &kernels) {
-    const int num_threads = p.shares;
-    Buffer memory = allocate_large(kernels.divide(p));
+    Buffer memory = allocate_large(kernels.divide(p));  // which may lower p.shares
     p.memory = memory.get();
     // The runtime may give fewer threads than asked for: the division into shares stays.
-#pragma omp parallel num_threads(num_threads)
+#pragma omp parallel num_threads(p.shares)
     {
         const auto each = [&](void (*phase)(const Softmax &, ptrdiff_t, int), ptrdiff_t row) {
             for (int share = omp_get_thread_num(); share < p.shares; share += omp_get_num_threads())
