@@ -180,7 +180,7 @@ class SwappedKernelPlan(KernelPlan):
 class NativeMutantPlan(KernelPlan):
     """Native kernels, each of whose runs is spoiled by `spoil`."""
 
-    def find_native(self, key, x_BTE, hidden_size, *, needs_loop=""):
+    def find_native(self, key, x_BTE, hidden_size, *, is_ragged=False, needs_loop=""):
         kernel = NativeKernel(key, self.level)
 
         def spoiled(*arguments):

@@ -201,3 +201,25 @@ def test_bfloat16_leaves_float64_and_the_twin_alone() -> None:
     assert plan.record()["lstm"] == "torch: the fused operator"
     plan = KernelPlan("reference", "bfloat16")
     assert plan.find("lstm", X_BTE) is None
+
+
+@pytest.mark.skipif(not native_level(), reason=NOT_BUILT)
+def test_auto_gives_torch_the_shapes_of_an_lstm_that_it_is_faster_on() -> None:
+    def is_native(rows: int, units: int, *, ragged: bool = False) -> bool:
+        x_BTE = torch.zeros(rows, 3, 2)
+        return KernelPlan().find_native("lstm", x_BTE, units, is_ragged=ragged) is not None
+
+    assert is_native(1, 200)
+    assert not is_native(20, 200)
+    assert is_native(20, 200, ragged=True)
+    assert is_native(20, 1500)
+    assert not is_native(20, 650)
+    with torch.no_grad():
+        assert is_native(20, 650)
+    assert not is_native(256, 1500)
+    plan = KernelPlan()
+    assert plan.find_native("lstm", torch.zeros(32, 3, 2), 64) is None
+    assert plan.find("lstm", torch.zeros(32, 3, 2)) is not None
+    assert plan.record()["lstm"].startswith("torch: the fused operator; not native: oneDNN")
+    native = KernelPlan("native")
+    assert native.find_native("lstm", torch.zeros(32, 3, 2), 64) is not None

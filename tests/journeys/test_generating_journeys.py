@@ -1,5 +1,6 @@
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -201,3 +202,48 @@ def test_a_state_that_could_not_be_written_is_told_before_anything_is_written(
 def test_a_prompt_may_begin_with_a_hyphen(elman: Elman, stream_run: Path) -> None:
     done = elman("generate", stream_run, "--prompt", "-x", "--unknown", "skip", "--seed", "1")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_loop_that_ran_is_named_and_both_write_the_same(elman: Elman, stream_run: Path) -> None:
+    options = ("--prompt", "the ", "--seed", "8", "--max-tokens", "80", "--json")
+    done = elman("generate", stream_run, *options)
+    readable = elman("generate", stream_run, *options, ELMAN_KERNELS="reference")
+    fast, slow = json.loads(done.stdout), json.loads(readable.stdout)
+    assert slow.pop("kernel") == "reference: the choice of kernels is reference"
+    kernel = fast.pop("kernel")
+    assert kernel.startswith("native: ") or "not built" in kernel
+    assert fast == slow
+
+
+def test_smaller_weights_tell_what_they_cost(
+    elman: Elman, stream_run: Path, story: Path, tmp_path: Path
+) -> None:
+    done = elman("generate", stream_run, "--precision", "int8", "--max-tokens", "9", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["num_tokens"] == 9
+    assert "int8 weights" in json.loads(done.stdout)["kernel"]
+    told = re.search(r"note: int8 weights take ([+-]\d\.\d{5}) bits per character", done.stderr)
+    assert told, done.stderr
+    assert 0 < abs(float(told[1])) < 0.1
+    scored = elman("score", stream_run, story, "--precision", "int8", "--json")
+    figures = json.loads(scored.stdout)
+    exact = json.loads(elman("score", stream_run, story, "--json").stdout)
+    over = figures["bits_per_character"] - exact["bits_per_character"]
+    assert figures["bits_per_character_over_float32"] == pytest.approx(over, abs=1e-9)
+    assert figures["precision"] == "int8"
+    plain = elman("generate", stream_run, "--max-tokens", "9", "--precision", "float32")
+    assert plain.stderr == ""
+    refused = elman("generate", stream_run, "--precision", "int4")
+    assert refused.returncode == 2
+
+
+def test_samples_written_together_end_each_at_their_own_stop(
+    elman: Elman, stream_run: Path
+) -> None:
+    options = ("--max-tokens", "60", "--stop", "e", "--json")
+    together = elman("generate", stream_run, "--num-samples", "4", "--seed", "1", *options)
+    samples = json.loads(together.stdout)["samples"]
+    for number, sample in enumerate(samples):
+        alone = elman("generate", stream_run, "--seed", str(1 + number), *options)
+        assert json.loads(alone.stdout) == sample
+    assert len({sample["num_tokens"] for sample in samples}) > 1

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
@@ -11,15 +12,15 @@ from torch import Tensor
 
 from elman.cells.cell import Cell, CellState
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_generation import WeightPrecision
 from elman.layers.recurrence import recur
 from elman.recipes.benchmark import recurrences, word
 from elman.recipes.benchmark.generation import (
     FIRST_ID,
-    begun,
+    GenerationSide,
     far_position,
     generation_model,
     generation_row,
-    weight_bytes,
 )
 from elman.recipes.benchmark.memory import peak_bytes_of
 from elman.recipes.benchmark.ragged import ragged_row, uniform_lengths
@@ -212,7 +213,7 @@ def test_peak_memory_is_that_of_a_process_of_its_own() -> None:
 
 def test_greedy_tokens_are_those_of_every_loop_of_torch() -> None:
     model = generation_model(MODEL)
-    tokens = list(begun(model, "float32", KernelPlan(), temperature=0.0).tokens(30))
+    tokens = list(GenerationSide.of(model, "float32").begun(temperature=0.0).tokens(30))
     for loop in torch_loops(model):
         assert nats_below_best(loop, FIRST_ID, tokens) < 1e-5
 
@@ -227,22 +228,30 @@ def test_a_wrong_token_is_as_many_nats_off_as_torch_says() -> None:
     assert nats_below_best(loop, FIRST_ID, [worst]) == pytest.approx(apart)
 
 
-def test_a_generation_row_has_rates_bandwidth_and_how_far_it_came() -> None:
-    row = generation_row(tiny_bench(), MODEL, "float32")
+@pytest.mark.parametrize("precision", get_args(WeightPrecision))
+def test_a_generation_row_has_rates_bandwidth_and_how_far_it_came(
+    precision: WeightPrecision,
+) -> None:
+    row = generation_row(tiny_bench(), MODEL, precision)
     assert row.agrees
     assert row.figures["far_position"] == TINY.far_position
     rate, num_bytes = row.figures["tokens_per_second"], row.figures["weight_bytes"]
     assert isinstance(rate, float)
-    assert rate == pytest.approx(TINY.tokens_per_call / row.comparison.ours.median_seconds)
+    assert rate == pytest.approx(1.0 / row.comparison.ours.median_seconds)
     share = rate * num_bytes / row.figures["read_bytes_per_second"]  # type: ignore[operator]
     assert row.figures["share_of_bandwidth"] == pytest.approx(share)
     json.dumps(row.to_json(), allow_nan=False)
 
 
-def test_a_token_reads_all_weights_but_one_vector_of_the_embedding() -> None:
+def test_a_token_of_the_loop_reads_all_weights_and_one_vector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # Two cells of 4·6 rows by 6 + 6 and two biases, the output of 11 rows, one embedding of 6.
     cells, output = 2 * 24 * (6 + 6 + 2), 11 * (6 + 1)
-    assert weight_bytes(generation_model(MODEL)) == 4 * (cells + output + 6)
+    monkeypatch.setenv("ELMAN_KERNELS", "reference")
+    side = GenerationSide.of(generation_model(MODEL), "float32")
+    assert side.weight_bytes == 4 * (cells + output + 6)
+    assert side.kernel.standing == "miss"
 
 
 def test_a_state_is_carried_no_longer_than_the_time_allows() -> None:
@@ -253,6 +262,6 @@ def test_a_state_is_carried_no_longer_than_the_time_allows() -> None:
         return clock.now
 
     bench = Workbench(TINY, Stopwatch(ONCE, ticking))
-    far = far_position(bench, generation_model(MODEL), "float32", KernelPlan())
+    far = far_position(bench, GenerationSide.of(generation_model(MODEL), "float32"))
     assert far.position == 3 * TINY.tokens_per_call  # 3,600 s at 1,000 s a look at the clock
     assert far.time_ratio == 1.0

@@ -33,7 +33,7 @@ def test_a_run_measures_every_row_of_its_families() -> None:
     )
     assert report.complete
     assert list(report.rows) == seen
-    assert begun == [len(seen)] == [4 * 2 * 2 + 3 * 2 + 1]
+    assert begun == [len(seen)] == [4 * 2 * 2 + 3 * 2 + 3]
     assert not report.wrong
     assert [peak.dtype for peak in report.peaks] == ["float32"]
     assert {mean.subject for mean in report.means} == {row.subject for row in seen[:16]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from tiny_bench import HandClock
@@ -89,6 +90,15 @@ def test_short_calls_are_repeated_until_a_sample_lasts() -> None:
     assert found["long"].calls_per_sample == 1
     assert found["short"].median_seconds == 0.25
     assert found["long"].num_repeats == 2  # a round takes 5 s
+
+
+def test_times_are_those_of_a_piece_where_a_call_does_several() -> None:
+    clock = HandClock()
+    ours = replace(clock.taking("ours", 10.0), pieces=20)
+    theirs = {"torch": replace(clock.taking("torch", 10.0), pieces=5)}
+    found = Stopwatch(THRICE, clock).compare(ours, theirs)
+    assert found.ours.median_seconds == 0.5
+    assert found.ratio == 4.0
 
 
 def test_what_stands_around_a_call_is_entered_and_not_timed() -> None:

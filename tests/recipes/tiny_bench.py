@@ -18,6 +18,7 @@ TINY = Programme(
     loss_steps=3,
     memory_steps=1,
     tokens_per_call=4,
+    torch_tokens_per_call=2,
     checked_tokens=8,
     carry_seconds=3600.0,
     far_position=20,

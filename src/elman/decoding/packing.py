@@ -26,7 +26,7 @@ def pack_for_generation(
 
     A plan that asks for a kernel other than the best one is heeded: it gets the readable loop.
     """
-    if plan.choice != "auto":
+    if plan.choice in ("reference", "torch"):
         return None, f"reference: the choice of kernels is {plan.choice}"
     if model.stack.num_directions != 1:
         return None, "reference: a backward reader needs the whole text"

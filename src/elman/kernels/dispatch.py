@@ -64,7 +64,13 @@ class KernelPlan:
         self._why_not_native: dict[str, str] = {}
 
     def find_native(
-        self, key: str, x_BTE: Tensor, hidden_size: int, *, needs_loop: str = ""
+        self,
+        key: str,
+        x_BTE: Tensor,
+        hidden_size: int,
+        *,
+        is_ragged: bool = False,
+        needs_loop: str = "",
     ) -> NativeKernel | None:
         """Return the native kernel for cells of `key` on inputs like x_BTE; None: ask `find`.
 
@@ -73,7 +79,7 @@ class KernelPlan:
         """
         if needs_loop or self.choice not in ("auto", "native"):
             return None
-        reason = self._why_not(key, x_BTE, hidden_size)
+        reason = self._why_not(key, x_BTE, hidden_size, is_ragged)
         if reason:
             self._why_not_native[key] = reason
             return None
@@ -145,7 +151,7 @@ class KernelPlan:
         plan.products = ProductPlan.from_record(record, measures=plan.choice != "reference")
         return plan
 
-    def _why_not(self, key: str, x_BTE: Tensor, hidden_size: int) -> str:
+    def _why_not(self, key: str, x_BTE: Tensor, hidden_size: int, is_ragged: bool) -> str:
         """Return why the native kernel is not to run; "": it is."""
         if not self.level:
             return NOT_BUILT if not native_level() else NO_LEVEL
@@ -154,7 +160,7 @@ class KernelPlan:
             return reason
         if self.precision == "bfloat16" and torch.is_grad_enabled() and key in TORCH_KERNELS:
             return "products in bfloat16 were asked for"
-        return why_torch_is_faster(key, x_BTE, hidden_size)
+        return why_torch_is_faster(key, x_BTE, hidden_size, is_ragged=is_ragged)
 
     def _choose(self, key: str, x_BTE: Tensor) -> tuple[Kernel | None, str]:
         if self.choice == "reference":

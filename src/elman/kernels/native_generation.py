@@ -145,7 +145,7 @@ class NativeGenerator:
         self._packed = native_module.native.Generator(formats.index(precision), self.level)
         for layer in weights.layers:
             self._add_layer(layer)
-        embedding = None if weights.embedding is None else _plain(weights.embedding)
+        embedding = None if weights.embedding is None else _plain(weights.embedding).clone()
         features = None if weights.features is None else _plain(weights.features)
         self._packed.set_ends(
             embedding, tabulates(weights), features, _plain(weights.readout), _plain(weights.bias)

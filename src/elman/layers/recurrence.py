@@ -50,7 +50,9 @@ def recur(
     is_equal = all(length == num_steps for length in lengths)
     if any(lengths):
         needs_loop = "" if noise is None else noise.needs_loop
-        sweep = plan.find_native(cell.key, x_BTE, cell.hidden_size, needs_loop=needs_loop)
+        sweep = plan.find_native(
+            cell.key, x_BTE, cell.hidden_size, is_ragged=not is_equal, needs_loop=needs_loop
+        )
         if sweep is not None:
             valid_B = None if is_equal else torch.tensor(lengths)
             states_BTH, parts = sweep(x_BTE, tuple(state), cell.kernel_weights, valid_B, direction)

@@ -73,7 +73,7 @@ def columns_of(layout: Layout, *, wide: bool) -> tuple[BenchColumn, ...]:
     ratio = BenchColumn("ratio", 8, ratio_text)
     if layout == "model":
         return (
-            BenchColumn("model", 21, lambda row: row.subject, left=True),
+            BenchColumn("model", 25, _model, left=True),
             BenchColumn("elman", 10, lambda row: _per_second(row, "tokens_per_second")),
             BenchColumn("torch", 10, lambda row: _per_second(row, "torch_tokens_per_second")),
             ratio,
@@ -172,6 +172,11 @@ def _line(columns: tuple[BenchColumn, ...], cells: list[Text]) -> Text:
             line.append(" " * (column.width - cell.cell_len)).append_text(cell)
     line.rstrip()
     return line
+
+
+def _model(row: BenchRow) -> str:
+    precision = row.figures.get("precision")
+    return row.subject if precision is None else f"{row.subject}, {precision}"
 
 
 def _shape(row: BenchRow) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from elman.apps.cli.interrupts import polite_interrupts
-from elman.apps.cli.options import Json, Precision, Run, Whole, WholeOrNone
-from elman.apps.cli.output import print_json, say
+from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, WholeOrNone
+from elman.apps.cli.output import print_json, say, tell_kernels
 from elman.errors import DataError, SettingError
 from elman.text.raw_files import is_standard_input
 
@@ -79,6 +79,7 @@ def generate(
         ),
     ] = None,
     precision: Precision = "float32",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> int:
     """Continue a prompt with a trained model, token by token, as it is written.
@@ -103,9 +104,8 @@ def generate(
         stop=tuple(stop or ()),
         unknown=unknown,
     )
-    job = _Job(run, request, state, reseed=how.seed is not None, precision=precision)
-    _write_all(job, num_samples, as_json=json)
-    return 0
+    job = _Job(run, request, state, how.seed is not None, precision, verbose)
+    return _write_all(job, num_samples, as_json=json)
 
 
 def _check_samples(num_samples: int, state: Path | None, seed: int) -> None:
@@ -150,15 +150,18 @@ class _Job:
     state: Path | None
     reseed: bool
     precision: Precision
+    verbose: bool
 
 
-def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> None:
-    """Write `num_samples` texts, each from a seed of its own."""
+def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> int:
+    """Write `num_samples` texts, each from a seed of its own; return the exit status."""
     from elman.recipes.precision import pack
     from elman.recipes.trained import open_trained
 
     exact = open_trained(job.run)
     trained, packed, kernel = pack(exact, job.precision)
+    if job.verbose:
+        tell_kernels({"generation": kernel})
     if job.precision != "float32":
         _tell_cost(exact, trained, job.precision)
     seed = job.request.sampling.seed
@@ -168,13 +171,14 @@ def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> None:
     ]
     if as_json and num_samples > 1:
         print_json({"samples": _write_quietly(trained, requests, packed, kernel)})
-        return
+        return 0
     for number, request in enumerate(requests):
         if num_samples > 1 and trained.settings.text.unit == "stream":
             print(f"--- {number + 1} ---", flush=True)
         writer, written = _write_one(trained, replace(job, request=request), packed, quiet=as_json)
         if as_json:
             print_json(_row(writer, request, written, kernel))
+    return 0
 
 
 def _tell_cost(exact: "TrainedModel", rounded: "TrainedModel", precision: str) -> None:

@@ -34,6 +34,15 @@ Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
     Parameter(help="Precision of the weights; what another than float32 costs is told."),
 ]
+Verbose = Annotated[
+    bool,
+    Parameter(
+        name="--verbose",
+        negative="",
+        show_default=False,
+        help="Tell on standard error which kernels ran, and why.",
+    ),
+]
 Encoding = Annotated[str, Parameter(help="Encoding of the files, read strictly.")]
 
 _UNITS = (("h", 3600.0), ("m", 60.0), ("s", 1.0))

@@ -29,6 +29,19 @@ def program() -> str:
     return "elman" if on_path else sys.argv[0]
 
 
+def tell_kernels(record: Mapping[str, str]) -> None:
+    """Tell which implementation ran each part, and whether the native module is in use.
+
+    `record` is that of a `KernelPlan`, or other parts and what ran them.
+    """
+    from elman.kernels.native_module import NOT_BUILT, native_level
+
+    level = native_level()
+    say(f"kernels: {f'native module, {level}' if level else f'torch; {NOT_BUILT}'}")
+    for part, kernel in record.items():
+        say(f"         {part}: {kernel}")
+
+
 def error_console() -> Console:
     """Return the console of standard error, where progress and notes go."""
     return Console(stderr=True, highlight=False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from elman.apps.cli.options import Json, Precision, Run, Whole
-from elman.apps.cli.output import error_console, print_json, say, score_table
+from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole
+from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def score(
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
     precision: Precision = "float32",
+    verbose: Verbose = False,
     json: Json = False,
 ) -> int:
     """Score a text exactly: every token is predicted once, from all the text before it.
@@ -70,11 +71,13 @@ def score(
     if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
     else:
-        _score(run, request, precision, as_json=json)
+        _score(run, request, precision, as_json=json, verbose=verbose)
     return 0
 
 
-def _score(run: Path, request: "ScoreRequest", precision: Precision, *, as_json: bool) -> None:
+def _score(
+    run: Path, request: "ScoreRequest", precision: Precision, *, as_json: bool, verbose: bool
+) -> None:
     from elman.apps.cli.progress import scoring
     from elman.recipes.precision import PrecisionCost, pack
     from elman.recipes.scoring import score_files
@@ -94,6 +97,8 @@ def _score(run: Path, request: "ScoreRequest", precision: Precision, *, as_json:
         say(f"note: {precision} weights take {cost:+.5f} bits per character over float32")
     for notice in notices:
         say(f"note: {notice}")
+    if verbose:
+        tell_kernels(trained.plan.record())
     if as_json:
         print_json(figures)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from elman.apps.cli.options import Json, WholeOrNone, duration_seconds
+from elman.apps.cli.options import Json, Verbose, WholeOrNone, duration_seconds
 
 train = App(name="train", help="Train a model on your own text.")
 
@@ -72,6 +72,7 @@ def lm(
         bool,
         Parameter(negative="", show_default=False, help="Go on with the interrupted run in --out."),
     ] = False,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> int:
     """Train a language model: next-token prediction on a text file.
@@ -101,4 +102,4 @@ def lm(
         budget_seconds=duration_seconds(budget) if budget else None,
         started=started,
     )
-    return run_training(invocation, resume=resume, as_json=json)
+    return run_training(invocation, resume=resume, as_json=json, verbose=verbose)

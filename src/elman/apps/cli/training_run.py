@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED, polite_interrupts
 from elman.apps.cli.options import duration_text
-from elman.apps.cli.output import error_console, print_json, program, say, score_table
+from elman.apps.cli.output import error_console, print_json, program, say, score_table, tell_kernels
 from elman.apps.cli.progress import Pace, TrainingProgress, stages
 from elman.config.settings import Level
 from elman.errors import DataError, SettingError
@@ -63,7 +63,9 @@ class Invocation:
         )
 
 
-def run_training(invocation: Invocation, *, resume: bool, as_json: bool) -> int:
+def run_training(
+    invocation: Invocation, *, resume: bool, as_json: bool, verbose: bool = False
+) -> int:
     """Train or go on training, show it, and return the exit status."""
     if resume:
         if (
@@ -105,6 +107,8 @@ def run_training(invocation: Invocation, *, resume: bool, as_json: bool) -> int:
             f"Score it with: {program()} train lm --out {invocation.out} --resume"
         )
         return EXIT_INTERRUPTED
+    if verbose:
+        tell_kernels(run.trainer.plan.record())
     if report.fit.reason == "interrupted":
         say(
             f"interrupted; saved after update {report.fit.updates:,}. "

@@ -1,18 +1,22 @@
 """Rows of generation: one stream, token by token, beside the best of three loops in torch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, get_args
+from types import MappingProxyType
+from typing import Self
 
 import torch
 
 from elman.config.settings import ModelSettings
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import Generation
+from elman.decoding.packing import pack_for_generation
+from elman.decoding.rounding import RoundedLanguageModel
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_generation import NativeGenerator, WeightPrecision
 from elman.models.recurrent import RecurrentLanguageModel
-from elman.recipes.benchmark.kernel_use import kernel_use
+from elman.recipes.benchmark.kernel_use import KernelUse, kernel_use
 from elman.recipes.benchmark.machine import read_bandwidth
 from elman.recipes.benchmark.report import BenchRow
 from elman.recipes.benchmark.rows import SEED, ModelSizes
@@ -22,12 +26,11 @@ from elman.recipes.benchmark.torch_recurrences import without_onednn
 from elman.recipes.benchmark.workbench import PlannedRow, Workbench
 from elman.seeding import generator
 
-Variant = Literal["float32"]
-VARIANTS: tuple[Variant, ...] = get_args(Variant)
-"""Number formats of the weights that generation is measured in; each makes a row of every model."""
-
-NATS_TOLERANCE = 1e-3
-"""A greedy token may be this much less likely than torch's own choice: a draw between equals."""
+NATS_TOLERANCES: Mapping[WeightPrecision, float] = MappingProxyType(
+    {"float32": 1e-4, "bfloat16": 0.02, "int8": 0.02}
+)
+"""Precision of the weights → how many nats less likely than torch's own choice, in float32, a
+greedy token may be. Each precision makes a row of every model."""
 
 NEAR_POSITION = 10
 FIRST_ID = 0
@@ -45,22 +48,48 @@ def generation_model(sizes: ModelSizes) -> RecurrentLanguageModel:
     return RecurrentLanguageModel(settings, sizes.vocabulary_size, drawn)
 
 
-def begun(
-    model: RecurrentLanguageModel, variant: Variant, plan: KernelPlan, *, temperature: float = 1.0
-) -> Generation:
-    """Return a generation in the number format `variant` that has read its first id."""
-    assert variant == "float32"
-    made = Generation(model, SamplingSettings(temperature=temperature, seed=SEED), plan=plan)
-    made.feed([FIRST_ID])
-    return made
+@dataclass(frozen=True)
+class GenerationSide:
+    """Elman's side of a row: a model in one precision of its weights, packed where that can be."""
 
+    model: RecurrentLanguageModel
+    packed: NativeGenerator | None
+    how: str
+    plan: KernelPlan
 
-def weight_bytes(model: RecurrentLanguageModel) -> int:
-    """Return the bytes that one token must read: all of the cells and of the output, one vector."""
-    assert model.embedding is not None
-    skipped = model.embedding.weight
-    read = sum(weight.numel() for weight in model.parameters() if weight is not skipped)
-    return 4 * (read + skipped.shape[1])
+    @classmethod
+    def of(cls, model: RecurrentLanguageModel, precision: WeightPrecision) -> Self:
+        """Return `model` in `precision`; where nothing is packed, for the readable loop."""
+        plan = KernelPlan()
+        packed, how = pack_for_generation(model, plan, precision)
+        if precision != "float32":
+            model = RoundedLanguageModel(model, precision, packed)
+        return cls(model, packed, how, plan)
+
+    def begun(self, *, temperature: float = 1.0) -> Generation:
+        """Return a generation that has read its first id."""
+        sampling = SamplingSettings(temperature=temperature, seed=SEED)
+        made = Generation(self.model, sampling, plan=self.plan, packed=self.packed)
+        made.feed([FIRST_ID])
+        return made
+
+    @property
+    def weight_bytes(self) -> int:
+        """The bytes of weights that one token reads: the cells, the output, one vector.
+
+        What is packed knows them; the readable loop reads float32.
+        """
+        if self.packed is not None:
+            return self.packed.weight_bytes
+        assert self.model.embedding is not None
+        skipped = self.model.embedding.weight
+        read = sum(weight.numel() for weight in self.model.parameters() if weight is not skipped)
+        return 4 * (read + skipped.shape[1])
+
+    @property
+    def kernel(self) -> KernelUse:
+        """How tokens are made."""
+        return kernel_use({"choice": self.plan.choice, "generation": self.how}, "generation")
 
 
 @dataclass(frozen=True)
@@ -71,12 +100,10 @@ class FarPosition:
     time_ratio: float
 
 
-def far_position(
-    bench: Workbench, model: RecurrentLanguageModel, variant: Variant, plan: KernelPlan
-) -> FarPosition:
+def far_position(bench: Workbench, side: GenerationSide) -> FarPosition:
     """Carry a state on as far as the time allows, then time tokens there and at the beginning."""
     programme, stopwatch = bench.programme, bench.stopwatch
-    near, far = begun(model, variant, plan), begun(model, variant, plan)
+    near, far = side.begun(), side.begun()
     _make(near, NEAR_POSITION)
     started = stopwatch.clock()
     while (
@@ -102,42 +129,44 @@ def far_position(
     return FarPosition(position, ratio)
 
 
-def generation_row(bench: Workbench, sizes: ModelSizes, variant: Variant) -> BenchRow:
+def generation_row(bench: Workbench, sizes: ModelSizes, precision: WeightPrecision) -> BenchRow:
     """Measure tokens per second of one stream, drawn from the whole distribution."""
     programme = bench.programme
-    model, plan = generation_model(sizes), KernelPlan()
+    model = generation_model(sizes)
+    side = GenerationSide.of(model, precision)
     module, cells = torch_loops(model)
-    greedy = list(begun(model, variant, plan, temperature=0.0).tokens(programme.checked_tokens))
+    greedy = _ids(side.begun(temperature=0.0), programme.checked_tokens)
     difference = nats_below_best(module, FIRST_ID, greedy)
-    ours, count = begun(model, variant, plan), programme.tokens_per_call
-    by_module, by_cells = torch_tokens(module, count), torch_tokens(cells, count)
+    ours, count = side.begun(), programme.tokens_per_call
+    few = programme.torch_tokens_per_call
+    by_module, by_cells = torch_tokens(module, few), torch_tokens(cells, few)
     bench.tell("tokens per second")
     comparison = bench.stopwatch.compare(
-        Contender(lambda: _make(ours, count)),
+        Contender(lambda: _make(ours, count), pieces=count),
         {
-            "nn.LSTM, oneDNN": Contender(by_module, torch.inference_mode),
-            "nn.LSTM, no oneDNN": Contender(by_module, _inference_without_onednn),
-            "nn.LSTMCell": Contender(by_cells, torch.inference_mode),
+            "nn.LSTM, oneDNN": Contender(by_module, torch.inference_mode, few),
+            "nn.LSTM, no oneDNN": Contender(by_module, _inference_without_onednn, few),
+            "nn.LSTMCell": Contender(by_cells, torch.inference_mode, few),
         },
     )
     bench.tell("how far the time of a token stays the same")
-    far = far_position(bench, model, variant, plan)
-    num_bytes = weight_bytes(model)
+    far = far_position(bench, side)
+    num_bytes = side.weight_bytes
     bandwidth = read_bandwidth(bench.stopwatch, num_bytes)
-    rate = count / comparison.ours.median_seconds
+    rate = 1.0 / comparison.ours.median_seconds
     return BenchRow(
         family="generation",
         subject=sizes.label,
         mode="generation",
         sizes={"L": sizes.num_layers, "H": sizes.hidden_size, "V": sizes.vocabulary_size},
         comparison=comparison,
-        kernel=kernel_use(plan.record(), "generation", model.stack.cell(0).key),
+        kernel=side.kernel,
         difference=difference,
-        tolerance=NATS_TOLERANCE,
+        tolerance=NATS_TOLERANCES[precision],
         figures={
-            "variant": variant,
+            "precision": precision,
             "tokens_per_second": rate,
-            "torch_tokens_per_second": count / comparison.theirs.median_seconds,
+            "torch_tokens_per_second": 1.0 / comparison.theirs.median_seconds,
             "weight_bytes": num_bytes,
             "read_bytes_per_second": bandwidth,
             "share_of_bandwidth": rate * num_bytes / bandwidth,
@@ -149,21 +178,32 @@ def generation_row(bench: Workbench, sizes: ModelSizes, variant: Variant) -> Ben
 
 
 def planned_generation(bench: Workbench) -> list[PlannedRow]:
-    """Return a row for each size of model and each variant."""
+    """Return a row for each size of model and each precision of its weights."""
 
-    def measured(sizes: ModelSizes, variant: Variant) -> Callable[[], BenchRow]:
-        return lambda: generation_row(bench, sizes, variant)
+    def measured(sizes: ModelSizes, precision: WeightPrecision) -> Callable[[], BenchRow]:
+        return lambda: generation_row(bench, sizes, precision)
 
     return [
-        PlannedRow("generation", f"generation {sizes.label} {variant}", measured(sizes, variant))
+        PlannedRow("generation", f"generation {sizes.label} {name}", measured(sizes, name))
         for sizes in bench.programme.generation
-        for variant in VARIANTS
+        for name in NATS_TOLERANCES
     ]
 
 
 def _make(generation: Generation, num_tokens: int) -> None:
-    for _ in generation.tokens(num_tokens):
-        pass
+    """Write tokens as a person's program would: told of each as it comes."""
+    generation.run(num_tokens, lambda token: False)
+
+
+def _ids(generation: Generation, num_tokens: int) -> list[int]:
+    ids: list[int] = []
+
+    def keep(token: int) -> bool:
+        ids.append(token)
+        return False
+
+    generation.run(num_tokens, keep)
+    return ids
 
 
 @contextmanager

@@ -62,9 +62,10 @@ class Programme:
     """All rows of one run of the benchmark, and the effort that is made for each.
 
     `loss_steps` updates without dropout are compared with torch's, `memory_steps` updates are made
-    where peak memory is measured. Generation hands out `tokens_per_call` tokens in each timed call,
-    compares `checked_tokens` with torch's, and carries its state on for `carry_seconds`, but not
-    beyond `far_position`. The machine's peak is a product of square matrices of `peak_size` rows.
+    where peak memory is measured. Generation writes `tokens_per_call` tokens in each timed call and
+    torch fewer; `checked_tokens` are compared with torch's; the state is carried on for
+    `carry_seconds`, but not beyond `far_position`. The machine's peak is a product of square
+    matrices of `peak_size` rows.
     """
 
     effort: Effort
@@ -77,6 +78,7 @@ class Programme:
     loss_steps: int
     memory_steps: int
     tokens_per_call: int
+    torch_tokens_per_call: int
     checked_tokens: int
     carry_seconds: float
     far_position: int = 1_000_000
@@ -110,7 +112,8 @@ FULL = Programme(
     generation=(ModelSizes(2, 256, 65), EXAMPLES_MODEL),
     loss_steps=100,
     memory_steps=6,
-    tokens_per_call=100,
+    tokens_per_call=500,
+    torch_tokens_per_call=50,
     checked_tokens=200,
     carry_seconds=60.0,
 )
@@ -126,7 +129,8 @@ QUICK = Programme(
     generation=(ModelSizes(2, 256, 65), EXAMPLES_MODEL),
     loss_steps=4,
     memory_steps=2,
-    tokens_per_call=20,
+    tokens_per_call=200,
+    torch_tokens_per_call=20,
     checked_tokens=40,
     carry_seconds=0.5,
 )

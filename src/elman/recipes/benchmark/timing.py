@@ -30,15 +30,19 @@ class StopAskedError(Exception):
 
 @dataclass(frozen=True)
 class Contender:
-    """One way to do the work: `call` does it once, within `around`, which is entered untimed."""
+    """One way to do the work: `call` does it, within `around`, which is entered untimed.
+
+    A call does the work `pieces` times, such as for so many tokens; times are those of one piece.
+    """
 
     call: Callable[[], object]
     around: Callable[[], AbstractContextManager[object]] = nullcontext
+    pieces: int = 1
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one call: the median and the least of `num_repeats` samples."""
+    """Seconds of one piece of work: the median and the least of `num_repeats` samples."""
 
     median_seconds: float
     least_seconds: float
@@ -148,12 +152,16 @@ class Stopwatch:
         self, contenders: Mapping[str, Contender], pilot: Mapping[str, float]
     ) -> dict[str, Timing]:
         effort = self.effort
-        counts = {
-            name: max(1, math.ceil(effort.sample_seconds / max(pilot[name], 1e-9)))
-            for name in contenders
+        call_seconds = {
+            name: max(pilot[name] * contender.pieces, 1e-9)
+            for name, contender in contenders.items()
         }
-        round_seconds = sum(counts[name] * pilot[name] for name in contenders)
-        wanted = math.ceil(effort.row_seconds / max(round_seconds, 1e-9))
+        counts = {
+            name: max(1, math.ceil(effort.sample_seconds / seconds))
+            for name, seconds in call_seconds.items()
+        }
+        round_seconds = sum(counts[name] * call_seconds[name] for name in contenders)
+        wanted = math.ceil(effort.row_seconds / round_seconds)
         num_repeats = min(max(wanted, effort.least_repeats), effort.most_repeats)
         samples: dict[str, list[float]] = {name: [] for name in contenders}
         for _ in range(num_repeats):
@@ -165,14 +173,14 @@ class Stopwatch:
         }
 
     def _sample(self, contender: Contender, num_calls: int) -> float:
-        """Return the mean seconds of `num_calls` calls in a row."""
+        """Return the seconds of one piece, the mean over `num_calls` calls in a row."""
         if self.should_stop():
             raise StopAskedError
         with contender.around():
             started = self.clock()
             for _ in range(num_calls):
                 contender.call()
-            return (self.clock() - started) / num_calls
+            return (self.clock() - started) / (num_calls * contender.pieces)
 
 
 def _dropped(pilot: Mapping[str, float]) -> set[str]:
