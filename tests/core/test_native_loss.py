@@ -10,7 +10,7 @@ from elman.errors import ShapeError
 from elman.kernels import native_loss
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.native_loss import native_loss_precision, row_nats, summed_nats
-from elman.kernels.native_module import LEVEL_VARIABLE, native, native_levels
+from elman.kernels.native_module import LEVEL_VARIABLE, native, native_level, native_levels
 from elman.layers.readout import Readout
 from elman.losses import token_loss, token_nats
 
@@ -200,10 +200,10 @@ def test_operator_passes_torchs_own_checks() -> None:
     inputs, targets_N = arrays(6, 4, 9, seed=9)
     torch.library.opcheck(
         native_loss._softmax_loss,
-        (*(part.clone().requires_grad_() for part in inputs), targets_N, 0.0, 1.0, "float32"),
+        (*(part.clone().requires_grad_() for part in inputs), targets_N, 0.0, 1.0, "float32", "auto"),
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
     )
-    torch.library.opcheck(native_loss._softmax_nats, (*inputs, targets_N))
+    torch.library.opcheck(native_loss._softmax_nats, (*inputs, targets_N, "auto"))
 
 
 def test_token_losses_run_natively_record_it_and_equal_the_twin() -> None:
@@ -231,7 +231,7 @@ def test_token_losses_run_natively_record_it_and_equal_the_twin() -> None:
 
 
 def test_bfloat16_products_are_used_where_there_are_any_and_stay_close() -> None:
-    precision, told = native_loss_precision("bfloat16")
+    precision, told = native_loss_precision("bfloat16", native_level())
     if precision == "float32":
         assert "no products in bfloat16" in told
         pytest.skip("this processor has no products in bfloat16")
