@@ -200,7 +200,14 @@ def test_operator_passes_torchs_own_checks() -> None:
     inputs, targets_N = arrays(6, 4, 9, seed=9)
     torch.library.opcheck(
         native_loss._softmax_loss,
-        (*(part.clone().requires_grad_() for part in inputs), targets_N, 0.0, 1.0, "float32", "auto"),
+        (
+            *(part.clone().requires_grad_() for part in inputs),
+            targets_N,
+            0.0,
+            1.0,
+            "float32",
+            "auto",
+        ),
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
     )
     torch.library.opcheck(native_loss._softmax_nats, (*inputs, targets_N, "auto"))

@@ -6,6 +6,9 @@ whole (`elman/kernels/native/softmax.inl` tells how). The twin is the sweep in t
 products round their factors to 8 bits and add up in float32; exponentials and sums stay float32.
 """
 
+import mmap
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,6 +24,9 @@ NATIVE_LOGITS_AT_ONCE = 1 << 23
 Fewer than twice as many are 3 % slower at 33,278 words, half as many 8 %: W and its gradient pass
 through the memory once for each block of rows.
 """
+
+LARGE_BYTES = 4 << 20
+"""From this size on a gradient is in memory of its own."""
 
 
 def why_no_native_loss(
@@ -110,8 +116,7 @@ def _require_range(targets_N: Tensor, vocabulary_size: int) -> None:
         )
 
 
-@torch.library.custom_op("elman::softmax_loss", mutates_args=(), device_types="cpu")
-def _softmax_loss(
+def _loss_on_cpu(
     features_NF: Tensor,
     weight_VF: Tensor,
     bias_V: Tensor,
@@ -123,7 +128,7 @@ def _softmax_loss(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return minimised and plain nats, and gradients of scale · minimised: of X, W and b."""
     arrays = [part.data.contiguous() for part in (features_NF, weight_VF, bias_V)]
-    gradients = [torch.empty_like(part) for part in arrays]
+    gradients = [_in_own_pages(part) for part in arrays]
     nats_N = arrays[0].new_empty(arrays[0].shape[0], dtype=torch.float64)
     uniform_N = torch.empty_like(nats_N) if smoothing else None
     _call(arrays, targets_N, nats_N, uniform_N, gradients, scale, smoothing, precision, level)
@@ -134,8 +139,22 @@ def _softmax_loss(
     return minimised, plain, gradients[0], gradients[1], gradients[2]
 
 
-@torch.library.custom_op("elman::softmax_nats", mutates_args=(), device_types="cpu")
-def _softmax_nats(
+def _in_own_pages(like: Tensor) -> Tensor:
+    """Return a new tensor like a float32 one; a large one goes back to the system when dropped.
+
+    The allocator of C keeps what is freed, in a heap that small tensors cut up: the gradient of W,
+    made anew at every update, then lies in two or three places in turn.
+    """
+    size = like.numel() * like.element_size()
+    if size < LARGE_BYTES or sys.platform == "win32":
+        return torch.empty_like(like)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(pages, dtype=like.dtype).view(like.shape)
+
+
+def _nats_on_cpu(
     features_NF: Tensor, weight_VF: Tensor, bias_V: Tensor, targets_N: Tensor, level: str
 ) -> Tensor:
     """Return the nats of each row."""
@@ -201,6 +220,19 @@ def _backward(ctx: Any, grad: Tensor | None, *others: Tensor | None) -> tuple[Te
     return (*(part if need else None for part, need in zip(made, needs, strict=False)), *[None] * 5)
 
 
-_softmax_loss.register_fake(_loss_shapes)
-_softmax_loss.register_autograd(_backward, setup_context=_save)
-_softmax_nats.register_fake(_nats_shape)
+def _register(function: Callable[..., Any], name: str, shapes: Callable[..., Any]) -> Any:
+    """Return `function` as an operator of torch for a CPU, of its own signature.
+
+    As `torch.library.custom_op` does, whose operators load torch's compiler at their first call:
+    70 MiB and half a second or more.
+    """
+    schema = torch.library.infer_schema(function, mutates_args=())
+    torch.library.define(f"elman::{name}", schema)
+    torch.library.impl(f"elman::{name}", "cpu", function)
+    torch.library.register_fake(f"elman::{name}", shapes)
+    return getattr(torch.ops.elman, name).default
+
+
+_softmax_loss = _register(_loss_on_cpu, "softmax_loss", _loss_shapes)
+torch.library.register_autograd("elman::softmax_loss", _backward, setup_context=_save)
+_softmax_nats = _register(_nats_on_cpu, "softmax_nats", _nats_shape)

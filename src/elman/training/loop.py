@@ -20,12 +20,8 @@ from elman.seeding import generator, stream_seed
 from elman.training.averaging import WeightAverage
 from elman.training.clipping import measure_gradients
 from elman.training.events import UpdateEvent
-from elman.training.optimisers import (
-    apply_gradients,
-    build_optimiser,
-    set_rate,
-    takes_rows,
-)
+from elman.training.optimisers import apply_gradients, build_optimiser, set_rate, takes_rows
+from elman.training.plain_sgd import Optimiser
 from elman.training.schedules import rate
 from elman.training.selection import Selection
 from elman.training.trainer_state import (
@@ -139,7 +135,8 @@ class Trainer:
             if self.average is not None:
                 self.average.update(self.model)
             self._smooth(loss_nats, batch.num_targets)
-        self._optimiser.zero_grad(set_to_none=True)
+        for parameter in self._parameters:
+            parameter.grad = None
         self._carried = after
         self.update += 1
         self.num_tokens += batch.num_targets
@@ -302,9 +299,7 @@ class Trainer:
             )
 
 
-def _embedding_gradient(
-    model: RecurrentLanguageModel, optimiser: torch.optim.Optimizer
-) -> EmbeddingGradient:
+def _embedding_gradient(model: RecurrentLanguageModel, optimiser: Optimiser) -> EmbeddingGradient:
     """Return "rows" where nothing else adds to the embedding's gradient and none other is needed.
 
     A window meets a few hundred words, and a vocabulary has many thousands.

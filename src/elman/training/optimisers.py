@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from elman.cells.cell import Cell
 from elman.config.settings import TrainingSettings
 from elman.training.muon import Muon
-from elman.training.plain_sgd import PlainSGD
+from elman.training.plain_sgd import Optimiser, PlainSGD
 
 PEAK_RATES: Mapping[str, float] = MappingProxyType(
     {"sgd": 1.0, "adam": 3e-3, "adamw": 3e-3, "muon": 5e-2}
@@ -42,7 +42,7 @@ def decay_of_weights(settings: TrainingSettings) -> float:
     return settings.weight_decay
 
 
-def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+def build_optimiser(model: nn.Module, settings: TrainingSettings) -> Optimiser:
     """Return the optimiser over all parameters of `model`; the caller sets each group's `lr`.
 
         sgd    v ← μ v + g;  w ← w − rate · v
@@ -76,13 +76,13 @@ def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim
     return kind(groups, lr=peak, betas=betas, eps=ADAM_EPSILON, fused=True)
 
 
-def set_rate(optimiser: torch.optim.Optimizer, value: float) -> None:
+def set_rate(optimiser: Optimiser, value: float) -> None:
     """Let the next step use the rate `value`."""
     for group in optimiser.param_groups:
         group["lr"] = value * group.get("rate_share", 1.0)
 
 
-def apply_gradients(optimiser: torch.optim.Optimizer, factor: float) -> None:
+def apply_gradients(optimiser: Optimiser, factor: float) -> None:
     """Make one step with all gradients times `factor`; they may be scaled in place."""
     if isinstance(optimiser, PlainSGD):
         optimiser.step(factor=factor)
@@ -95,7 +95,7 @@ def apply_gradients(optimiser: torch.optim.Optimizer, factor: float) -> None:
     optimiser.step()
 
 
-def takes_rows(optimiser: torch.optim.Optimizer, weight: Tensor) -> bool:
+def takes_rows(optimiser: Optimiser, weight: Tensor) -> bool:
     """Return whether the gradient of `weight` may come as its rows that have one, and no others.
 
     It may where rows without a gradient stay as they are.
