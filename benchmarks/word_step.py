@@ -5,17 +5,15 @@ PYTHONPATH=src python benchmarks/word_step.py [DATA_FOLDER] [--units 200] [--voc
 
 The step is that of the word language model of the PyTorch examples: two LSTM layers as wide as
 their embeddings, 20 lanes, windows of 35, dropout 0.2, SGD at 20 with gradients clipped to 0.25.
-Both run in one process and take turns; ratios are of medians. DATA_FOLDER holds
+Both run in one process and take turns; ratios are of medians. Processor time is that of all
+threads, which other work on the machine disturbs less; set OMP_WAIT_POLICY=passive for it. DATA_FOLDER holds
 wikitext2.train.txt, as benchmarks/prepare.py writes it; without it ids are drawn from Zipf's law.
 --losses compares the losses of both over UPDATES updates without dropout, at --rate. --memory
 measures the peak of each in a process of its own.
 """
 
 import argparse
-import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -33,6 +31,8 @@ from elman.kernels.native_module import native_level
 from elman.layers.readout import Readout
 from elman.losses import token_loss
 from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.benchmark.memory import SIDES, peak_bytes_of
+from elman.recipes.benchmark.rows import ModelSizes
 from elman.seeding import generator
 from elman.training.loop import Trainer
 
@@ -192,21 +192,25 @@ def compare_speed(args: argparse.Namespace) -> None:
     for precision in ("float32", "bfloat16"):
         calls[f"step: elman {precision}"] = ElmanStep(source, plain, DROPOUT, precision)
     times: dict[str, list[float]] = {name: [] for name in calls}
+    processor: dict[str, list[float]] = {name: [] for name in calls}
     for repeat in range(args.repeats + 2):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start, start_processor = time.perf_counter(), time.process_time()
             call()
             if repeat >= 2:
                 times[name].append(time.perf_counter() - start)
+                processor[name].append(time.process_time() - start_processor)
     peak, flops = product_peak(), 6 * LANES * WINDOW * units * vocabulary_size
     print(f"three products at {peak:.0f} GFLOP/s take {flops / peak / 1e6:.0f} ms")
-    print("| what | median ms | least ms | words/s | torch / this |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| what | median ms | least ms | words/s | torch / this | processor ms | torch / this |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, found in times.items():
-        median, theirs = statistics.median(found), times[f"{name.split(':')[0]}: torch"]
+        theirs = f"{name.split(':')[0]}: torch"
+        median, spent = statistics.median(found), statistics.median(processor[name])
         print(
             f"| {name} | {median * 1e3:.1f} | {min(found) * 1e3:.1f} |"
-            f" {LANES * WINDOW / median:.0f} | {statistics.median(theirs) / median:.2f} |"
+            f" {LANES * WINDOW / median:.0f} | {statistics.median(times[theirs]) / median:.2f} |"
+            f" {spent * 1e3:.1f} | {statistics.median(processor[theirs]) / spent:.2f} |"
         )
     print("kernels:", calls["step: elman float32"].plan.record())  # type: ignore[attr-defined]
 
@@ -223,23 +227,16 @@ def compare_losses(args: argparse.Namespace) -> None:
 
 
 def measure_memory(args: argparse.Namespace) -> None:
-    for name in ("plain", "elman"):
-        command = [sys.executable, *sys.argv, "--only", name]
-        print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="")
-
-
-def run_alone(args: argparse.Namespace) -> None:
-    """Print the peak of resident memory above what was there before the model was made."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    step = PlainStep(args.source, args.vocabulary, args.units, DROPOUT, args.rate)
-    run: Callable[[], float] = step
-    if args.only == "elman":
-        run = ElmanStep(args.source, step, DROPOUT, "float32")
-        del step
-    for _ in range(4):
-        run()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"{args.only}: {peak / 1024:.0f} MiB above {before / 1024:.0f} MiB")
+    """Print the peak of each side in a process of its own, which draws ids by Zipf's law."""
+    sizes = ModelSizes(LAYERS, args.units, args.vocabulary)
+    found = {side: peak_bytes_of(side, sizes, 4, "float32") for side in SIDES}
+    for side, peak in found.items():
+        assert peak.peak_bytes is not None, peak.measured_by
+        assert peak.before_bytes is not None
+        print(
+            f"{side}: {peak.peak_bytes / 2**20:.0f} MiB, of which "
+            f"{(peak.peak_bytes - peak.before_bytes) / 2**20:.0f} MiB are not Python and torch"
+        )
 
 
 def main() -> None:
@@ -252,13 +249,9 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--losses", type=int, default=0)
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--only", choices=["plain", "elman"])
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     args.source = stream_of(args.folder, args.vocabulary)
-    if args.only:
-        run_alone(args)
-        return
     print(
         f"torch {torch.__version__}, {args.threads} threads, native level {native_level()!r}, "
         f"2 x {args.units} units, {args.vocabulary:,} words"
