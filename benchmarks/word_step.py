@@ -6,10 +6,10 @@ PYTHONPATH=src python benchmarks/word_step.py [DATA_FOLDER] [--units 200] [--voc
 The step is that of the word language model of the PyTorch examples: two LSTM layers as wide as
 their embeddings, 20 lanes, windows of 35, dropout 0.2, SGD at 20 with gradients clipped to 0.25.
 Both run in one process and take turns; ratios are of medians. Processor time is that of all
-threads, which other work on the machine disturbs less; set OMP_WAIT_POLICY=passive for it. DATA_FOLDER holds
-wikitext2.train.txt, as benchmarks/prepare.py writes it; without it ids are drawn from Zipf's law.
---losses compares the losses of both over UPDATES updates without dropout, at --rate. --memory
-measures the peak of each in a process of its own.
+threads, which other work on the machine disturbs less; set OMP_WAIT_POLICY=passive for it.
+DATA_FOLDER holds wikitext2.train.txt, as benchmarks/prepare.py writes it; without it ids are drawn
+from Zipf's law. --losses compares the losses of both over UPDATES updates without dropout, at
+--rate. --memory measures the peak of each in a process of its own.
 """
 
 import argparse
