@@ -188,6 +188,19 @@ def test_gradients_scale_with_what_is_asked_and_are_taken_as_they_are_for_the_me
         torch.autograd.grad(nats, leaves, create_graph=True)
 
 
+def test_gradients_in_memory_of_their_own_are_the_same_to_the_bit(monkeypatch) -> None:
+    inputs, targets_N = arrays(9, 5, 70, seed=12)
+    leaves = [part.requires_grad_() for part in inputs]
+    found = []
+    for large_bytes in (1 << 60, 1):
+        monkeypatch.setattr(native_loss, "LARGE_BYTES", large_bytes)
+        nats, _ = summed_nats(*leaves, targets_N, count=9)
+        found.append(torch.autograd.grad(nats / 9, leaves))
+        del nats  # the pages live as long as the gradients
+    for left, right in zip(*found, strict=True):
+        assert torch.equal(left, right)
+
+
 def test_plain_loss_beside_a_smoothed_one_has_no_gradient() -> None:
     inputs, targets_N = arrays(6, 4, 9, seed=8)
     leaves = [part.requires_grad_() for part in inputs]

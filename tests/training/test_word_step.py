@@ -1,5 +1,8 @@
 """A whole training step of a word model against the same step written in plain torch."""
 
+import subprocess
+import sys
+
 import numpy as np
 import torch
 from torch import nn
@@ -103,3 +106,24 @@ def test_embedding_gradients_by_rows_change_no_weight_beyond_rounding() -> None:
         ends.append(dict(model.named_parameters()))
     for name, left in ends[0].items():
         torch.testing.assert_close(left, ends[1][name], rtol=1e-5, atol=1e-6)
+
+
+def test_training_by_plain_descent_does_not_load_torchs_compiler() -> None:
+    code = """
+import sys
+import numpy as np
+from elman.config.settings import ModelSettings, TrainingSettings
+from elman.data.streams import StreamBatches
+from elman.kernels.dispatch import KernelPlan
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.seeding import generator
+from elman.training.loop import Trainer
+source = StreamBatches(np.arange(81) % 7, batch_size=2, window=8)
+sizes = ModelSettings(kind="lstm", embedding_size=8, hidden_size=8)
+model = RecurrentLanguageModel(sizes, 7, generator(1, "initialisation"))
+settings = TrainingSettings(optimizer="sgd", batch_size=2, window=8)
+print(Trainer(model, source, settings, KernelPlan(), total_updates=1).step().num_tokens)
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["16", "False"]
