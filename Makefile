@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/elman/kernels/native/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all contracts lint docs clean
+.PHONY: help setup demo test test-all sanitize contracts lint docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -30,6 +30,9 @@ test: lint ## Run linters, the type checker and the test suite.
 
 test-all: lint ## The same with the slow tests.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+sanitize: $(READY) ## Run the native tests on kernels that report errors of memory.
+	OMP_NUM_THREADS=1 .ci/sanitize $(BIN)/python
 
 contracts: $(READY) ## Print every promise against every cell, layer and format.
 	OMP_NUM_THREADS=1 KERAS_BACKEND=torch $(BIN)/python tests/contracts/matrix.py

@@ -36,6 +36,7 @@ def test_record_tells_what_ran_and_why() -> None:
     assert plan.find("gru/before/keep", X_BTE) is None
     assert plan.find("no/such/cell", X_BTE) is None
     assert plan.find("lstm", X_BTE[:, :1]) is None
+    assert plan.find("gru/after/keep", X_BTE[:, :1]) is not None
     record = plan.record()
     assert record["lstm"] == "torch: the fused operator"
     assert record["gru/before/keep"].startswith(
@@ -43,6 +44,7 @@ def test_record_tells_what_ran_and_why() -> None:
     )
     assert record["no/such/cell"].startswith("reference: no fused operator")
     assert record["lstm, one step"].startswith("reference: ")
+    assert record["gru/after/keep"] == "torch: the fused operator"
     assert (record["choice"], record["precision"]) == ("auto", "float32")
 
 

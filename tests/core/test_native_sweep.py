@@ -1,9 +1,5 @@
 """The boundary of the native sweeps: the same bits on any threads, no crash whatever comes."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -223,40 +219,3 @@ def test_rows_of_no_steps_hand_their_state_and_its_gradient_on() -> None:
     back = sweep_backward(**backward)
     assert torch.equal(back.first_h_BH, backward["grads"].last_h_BH)
     assert torch.equal(back.first_c_BH, backward["grads"].last_c_BH)
-
-
-FORKING = """
-import os, torch
-from elman.cells.registry import CELLS
-from elman.kernels.native_module import native_level
-from elman.kernels.native_recurrence import NativeKernel
-torch.set_num_threads(4)
-cell = CELLS["gru/after/keep"](8, 40)
-cell.initialise(torch.Generator().manual_seed(1))
-x_BTE = torch.randn(9, 6, 8, generator=torch.Generator().manual_seed(2))
-kernel = NativeKernel(cell.key, native_level())
-def run():
-    with torch.no_grad():
-        return kernel(x_BTE, tuple(cell.zero_state(9)), cell.kernel_weights)[0]
-want = run()
-child = os.fork()
-if child == 0:
-    torch.set_num_threads(1)  # as a DataLoader does: torch's own products would hang otherwise
-    torch.get_num_threads = lambda: 4  # and still the kernel is asked for threads
-    os._exit(0 if torch.equal(run(), want) else 3)
-_, status = os.waitpid(child, 0)
-assert os.waitstatus_to_exitcode(status) == 0, status
-assert torch.equal(run(), want)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
-def test_a_forked_child_runs_without_waiting_for_threads_it_does_not_have() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKING],
-        timeout=120,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr

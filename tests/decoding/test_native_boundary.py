@@ -6,8 +6,18 @@ import torch
 from native_models import CELLS, GREEDY, built, packed_of, random_sampling, small_model
 
 from elman.decoding.generation import row_choices
+from elman.decoding.packing import pack_for_generation
+from elman.errors import RunError, SettingError
 from elman.kernels import native_module
-from elman.kernels.native_generation import GeneratorRows
+from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_generation import (
+    GeneratorRows,
+    LayerWeights,
+    ModelWeights,
+    NativeGenerator,
+)
+
+TWO = np.array([[1, 2]])
 
 
 def arrays(size: int, rows: int = 2, steps: int = 3) -> dict[str, object]:
@@ -94,6 +104,124 @@ def test_reading_refuses_what_does_not_fit() -> None:
     packed.read(packed.zero_rows(0), ids_BT[:0])
     np.testing.assert_array_equal(state, before)
     packed.read(state, np.array([[1, 20], [2, 30]]), [1, 1])  # padding is never looked at
+
+
+def reading_arrays(packed: NativeGenerator) -> dict[str, object]:
+    """What `read` takes, all of it right."""
+    return {
+        "state": packed.zero_rows(2),
+        "ids": np.ones((2, 3), dtype=np.int64),
+        "lengths": np.full(2, 3),
+        "targets": np.ones((2, 3), dtype=np.int64),
+        "states": np.zeros((2, 3, packed.output_size), dtype=np.float32),
+        "nats": np.zeros((2, 3)),
+        "num_threads": 1,
+    }
+
+
+@built
+@pytest.mark.parametrize(
+    "name", ["state", "ids", "lengths", "targets", "states", "nats", "num_threads"]
+)
+def test_an_argument_of_reading_that_does_not_fit_is_refused(name: str) -> None:
+    packed = packed_of(small_model({"kind": "lstm"}, 20, seed=1))
+    good = reading_arrays(packed)
+    packed._packed.read(*good.values())
+    value = good[name]
+    bad: list[object] = [0, -1, 2.5, None, "one"]
+    if isinstance(value, np.ndarray):
+        bad = ["an array", value[..., None], value.astype(np.float16), value[:1], value[:0]]
+        bad += [np.concatenate([value, value]), np.repeat(value, 2, -1)[..., ::2]]
+        bad += [torch.from_numpy(value).to("meta"), value.astype(value.dtype.newbyteorder())]
+        read_only = value.copy()
+        read_only.setflags(write=False)
+        bad.append(read_only)
+        if name != "states":
+            bad.append(None)
+        if name in ("ids", "targets"):
+            bad += [np.full_like(value, n) for n in (-1, 20, 2**62, -(2**63))]
+        if name == "lengths":
+            bad += [np.array([3, n]) for n in (-1, 4, 2**62, -(2**63))]
+    for other in bad:
+        with pytest.raises((TypeError, ValueError)):
+            packed._packed.read(*(good | {name: other}).values())
+    packed._packed.read(*good.values())
+
+
+@built
+def test_a_listener_that_spoils_the_ids_is_refused() -> None:
+    packed = packed_of(small_model({"kind": "gru"}, 20, seed=1))
+    for bad in (20, -1, 2**62):
+        rows = GeneratorRows(packed.zero_rows(2), [3, 4])
+
+        def spoil(_first: int, _stop: int, rows: GeneratorRows = rows, bad: int = bad) -> bool:
+            rows.last_ids[1] = bad
+            return False
+
+        with pytest.raises(ValueError, match="outside the vocabulary"):
+            packed.generate(rows, row_choices([GREEDY, GREEDY]), 5, on_tokens=spoil)
+
+
+@built
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45])
+def test_odd_numbers_in_a_state_end_in_tokens_or_an_error(odd: float, precision: str) -> None:
+    for cell in CELLS:
+        model = small_model(cell, 20, seed=1)
+        packed, _ = pack_for_generation(model, KernelPlan(), precision)  # type: ignore[arg-type]
+        assert packed is not None
+        rows = GeneratorRows(packed.zero_rows(2), [3, 4])
+        rows.state[0, 1::3] = odd
+        try:
+            tokens, _ = packed.generate(rows, row_choices([GREEDY, GREEDY]), 5)
+        except RunError:  # its logits are not finite
+            tokens = rows.last_ids
+        assert tokens.min() >= 0
+        assert tokens.max() < 20
+
+
+@built
+@pytest.mark.parametrize(
+    "place", ["ih", "hh", "bias_ih", "bias_hh", "embedding", "readout", "bias"]
+)
+def test_weights_that_do_not_fit_are_not_packed(place: str) -> None:
+    ones = torch.ones
+    good = {
+        "ih": ones(12, 2),
+        "bias_ih": ones(12),
+        "hh": ones(12, 3),
+        "bias_hh": ones(12),
+        "embedding": ones(9, 2),
+        "readout": ones(9, 3),
+        "bias": ones(9),
+    }
+
+    def pack(parts: dict[str, torch.Tensor]) -> NativeGenerator:
+        layer = LayerWeights("lstm", tuple(parts[n] for n in ("ih", "hh", "bias_ih", "bias_hh")))
+        ends = parts["readout"], parts["bias"]
+        return NativeGenerator(ModelWeights(parts["embedding"], (layer,), None, *ends))
+
+    assert pack(good).state_size == 6
+    value = good[place]
+    for bad in (
+        value.double(),
+        value.to("meta"),
+        value.to_sparse(),
+        torch.cat([value, value]),
+        value[1:],
+        value[:0],
+        value[..., :0],
+        value.unsqueeze(0),
+        value.flatten()[:-1],
+    ):
+        with pytest.raises((TypeError, ValueError, IndexError, RuntimeError, SettingError)):
+            pack(good | {place: bad})
+    for same in (torch._neg_view(-value), torch.stack([value, value], dim=-1)[..., 0]):
+        got = pack(good | {place: same})
+        nats = [
+            packed.read(packed.zero_rows(1), TWO, targets_BT=TWO) for packed in (got, pack(good))
+        ]
+        np.testing.assert_array_equal(*nats)
 
 
 @built

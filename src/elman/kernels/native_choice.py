@@ -1,4 +1,4 @@
-"""For which cells and shapes torch's recurrence is faster than the native one."""
+"""For which cells and shapes torch's recurrence is faster than the native one or the loop."""
 
 import torch
 from torch import Tensor
@@ -31,3 +31,12 @@ def why_torch_is_faster(
     if batch_size < MANY_ROWS and hidden_size >= wide:
         return ""
     return "oneDNN's LSTM is as fast or faster on this many rows of this width"
+
+
+def is_loop_faster(key: str, batch_size: int) -> bool:
+    """Return whether the readable loop is faster than torch's operator for a single step.
+
+    The operators of the RNN and the GRU are products of the weights as they are. oneDNN's LSTM
+    lays its weights out anew at every call, which only many rows pay for.
+    """
+    return key not in ("elman/tanh", "elman/relu", "gru/after/keep") and batch_size < MANY_ROWS

@@ -97,8 +97,9 @@ def why_no_native_generation(weights: ModelWeights) -> str:
     if native_module.native is None:
         return NOT_BUILT
     everything = [weights.readout, weights.bias]
+    everything += [part for part in (weights.embedding, weights.features) if part is not None]
     for layer in weights.layers:
-        everything += layer.weights
+        everything += (*layer.weights, *(layer.norm or ()))
         if layer.key.startswith("lstm") and "layer_norm" in layer.key:
             return "the native step has no normalisation within an LSTM"
         if layer.key.split("/")[0].split("+")[0] not in _FAMILIES:
@@ -288,7 +289,7 @@ def _output(layer: LayerWeights) -> int:
 
 
 def _plain(weight: Tensor) -> Tensor:
-    return weight.detach().contiguous()
+    return weight.detach().resolve_neg().contiguous()
 
 
 def _require_choice(failure: int) -> None:

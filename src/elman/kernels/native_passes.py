@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from elman.kernels.native_arrays import require_array, require_axes
 from elman.kernels.native_sweep import (
     Course,
     OutputGradients,
@@ -33,8 +34,12 @@ NATIVE_CELLS: Mapping[str, SweepCell] = MappingProxyType(
 
 
 def project(x_NE: Tensor, weight_GE: Tensor, bias_G: Tensor | None) -> Tensor:
-    """Return x W^T + b [N, G], by the library that is faster for it."""
-    if x_NE.shape[0] and _has_onednn():
+    """Return x W^T + b [N, G], by the library that is faster for it.
+
+    oneDNN reads bias_G at its address, whatever its shape, strides and device, and takes no negated
+    view for one: all must be checked and plain before.
+    """
+    if x_NE.numel() and weight_GE.numel() and _has_onednn():
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             x_NE, weight_GE, bias_G, "none", [], ""
         )
@@ -54,6 +59,8 @@ def _has_onednn() -> bool:
 
 
 def _plain(tensor: Tensor) -> Tensor:
+    if tensor.layout != torch.strided:
+        return tensor  # which the sweep refuses
     return tensor.resolve_neg().contiguous()
 
 
@@ -77,14 +84,26 @@ def forward_pass(
     *,
     keeps: bool,
 ) -> tuple[Swept, Tensor]:
-    """Return what the sweep gives, and the inputs of the valid steps [N, E]."""
-    x_NE = _plain(x_BTE).view(-1, x_BTE.shape[2])
+    """Return what the sweep gives, and the inputs of the valid steps [N, E].
+
+    Raises as `sweep_forward` does.
+    """
+    cell = NATIVE_CELLS[key]
+    for name, part, num_axes in (("x_BTE", x_BTE, 3), ("first_h_BH", first_h_BH, 2)):
+        require_axes(name, part, num_axes)
+    (batch_size, num_steps, width), size = x_BTE.shape, first_h_BH.shape[1]
+    require_array("x_BTE", x_BTE, (first_h_BH.shape[0], course.num_steps, width))
+    require_array("first_h_BH", first_h_BH, (batch_size, size))
+    require_array("weight_ih", weight_ih, (cell.gates * size, width))
+    require_array("bias_ih", bias_ih, (cell.gates * size,))
+    x_NE = _plain(x_BTE).view(batch_size * num_steps, width)
     if course.lengths_B is not None:
+        course.num_valid(batch_size)  # raises before anything is looked up
         x_NE = x_NE.index_select(0, _valid_steps(course))
     swept = sweep_forward(
-        NATIVE_CELLS[key],
+        cell,
         course,
-        project(x_NE, weight_ih, bias_ih),
+        project(x_NE, weight_ih.resolve_neg(), _plain(bias_ih)),
         _plain(first_h_BH),
         None if first_c_BH is None else _plain(first_c_BH),
         _plain(weight_hh),
@@ -141,7 +160,7 @@ def backward_pass(
     input_NG = grads_NG[:, :rows]  # in torch's order; a GRU has one block more, of W_hn h + b_hn
     found: list[Tensor | None] = [None, grad_h_BH, grad_c_BH, None, None, None, None]
     if needs[0]:
-        grad_x_NE = project(input_NG, kept.weight_ih.t(), None)
+        grad_x_NE = project(input_NG, kept.weight_ih.resolve_neg().t(), None)
         if course.lengths_B is not None:
             all_NE = grad_x_NE.new_zeros(shape[0] * shape[1], shape[2])
             grad_x_NE = all_NE.index_copy_(0, _valid_steps(course), grad_x_NE)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from elman.kernels import native_module
+from elman.kernels.native_arrays import require_axes
 from elman.kernels.native_module import NOT_BUILT
 from elman.kernels.native_operator import recurrence_operator
 from elman.kernels.native_passes import (
@@ -66,6 +67,7 @@ class NativeKernel:
         c_BH); `weights` are those of `Cell.kernel_weights`. Raises `ShapeError`, `TypeError` or
         `ValueError` where an argument does not fit.
         """
+        require_axes("x_BTE", x_BTE, 3)
         course = Course(self.level, x_BTE.shape[1], lengths_B, direction == "backward", self.units)
         first_c_BH = state[1] if len(state) > 1 else None
         if torch.compiler.is_compiling():

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from elman.errors import ShapeError
 from elman.kernels import native_module
+from elman.kernels.native_arrays import require_array, require_axes
 
 
 class SweepCell(NamedTuple):
@@ -176,16 +177,13 @@ def sweep_backward(
 
 
 def _two_sizes(name: str, tensor: Tensor) -> tuple[int, int]:
-    if not isinstance(tensor, Tensor) or tensor.dim() != 2:
-        raise TypeError(f"{name} must be a tensor with two axes")
+    require_axes(name, tensor, 2)
     return tensor.shape[0], tensor.shape[1]
 
 
 def _address(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> int:
-    if not isinstance(tensor, Tensor) or tensor.dtype != torch.float32 or not tensor.is_cpu:
-        raise TypeError(f"{name} must be a float32 tensor on a CPU")
-    if tensor.shape != shape:
-        raise ShapeError(f"{name} must be {list(shape)}", got=str(list(tensor.shape)))
+    require_array(name, tensor, shape)
+    assert tensor is not None
     if not tensor.is_contiguous() or tensor.is_neg():
         raise TypeError(f"{name} must be contiguous and no negated view")
     return tensor.data_ptr()

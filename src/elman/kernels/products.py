@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from elman.errors import RunError
+from elman.kernels.native_arrays import require_array
 
 ProductKind = Literal["projection", "input gradient", "weight gradient"]
 Library = Literal["torch", "onednn"]
@@ -110,6 +111,10 @@ def make_product(
             return left @ right
         if kind != "projection":
             right = right.t()
+        left, right = left.resolve_neg(), right.resolve_neg()
+        if bias is not None:  # which oneDNN reads at its address, whatever its shape and strides
+            require_array("bias_G", bias, (right.shape[0],))
+            bias = bias.resolve_neg().contiguous()
         product: Tensor = torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
         return product
 

@@ -5,10 +5,12 @@ import torch
 from elman.config.settings import TrainingSettings
 from elman.data.batches import TokenBatch
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.embedding import EmbeddingGradient
 from elman.layers.stack import StackState
 from elman.losses import training_loss
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.training.objective import StepLoss
+from elman.training.optimisers import takes_rows
 
 
 class LanguageObjective:
@@ -20,6 +22,7 @@ class LanguageObjective:
 
     def __init__(self, model: RecurrentLanguageModel, settings: TrainingSettings) -> None:
         self.model, self._settings = model, settings
+        self._embedding_gradient = _embedding_gradient(model, settings)
 
     def loss(
         self,
@@ -41,6 +44,7 @@ class LanguageObjective:
             plan=plan,
             generator=generator,
             recompute=self._settings.recompute,
+            embedding_gradient=self._embedding_gradient,
         )
         loss = training_loss(
             output.states_BTH,
@@ -55,3 +59,16 @@ class LanguageObjective:
     def zero_state(self, batch_size: int) -> StackState:
         """Return zeros for every cell."""
         return self.model.zero_state(batch_size)
+
+
+def _embedding_gradient(
+    model: RecurrentLanguageModel, settings: TrainingSettings
+) -> EmbeddingGradient:
+    """Return "rows" where nothing else adds to the embedding's gradient and none other is needed.
+
+    A window meets a few hundred words, and a vocabulary has many thousands.
+    """
+    embedding = model.embedding
+    if embedding is None or model.settings.tie_weights or embedding.weight.device.type != "cpu":
+        return "dense"
+    return "rows" if takes_rows(settings) else "dense"

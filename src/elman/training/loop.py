@@ -15,10 +15,10 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
 from elman.seeding import generator, stream_seed
 from elman.training.averaging import WeightAverage
-from elman.training.clipping import clip_gradients
+from elman.training.clipping import measure_gradients
 from elman.training.events import UpdateEvent
 from elman.training.objective import Objective
-from elman.training.optimisers import build_optimiser, set_rate
+from elman.training.optimisers import apply_gradients, build_optimiser, set_rate
 from elman.training.schedules import rate
 from elman.training.selection import Selection
 from elman.training.trainer_state import (
@@ -125,18 +125,19 @@ class Trainer(Generic[ModelT, BatchT]):
         step_rate = self._next_rate()
         batch = self._next_batch()
         loss_nats, after = self._backward(batch)
-        clipped = clip_gradients(self._parameters, self.settings.clip_norm)
-        skipped = not (clipped.finite and abs(loss_nats) < float("inf"))
+        gradient = measure_gradients(self._parameters, self.settings.clip_norm)
+        skipped = not (gradient.finite and abs(loss_nats) < float("inf"))
         if skipped:
             self.nonfinite_steps += 1
             after = after if _all_finite(after) else reset(after)
         else:
             set_rate(self._optimiser, step_rate)
-            self._optimiser.step()
+            apply_gradients(self._optimiser, gradient.factor)
             if self.average is not None:
                 self.average.update(self.model)
             self._smooth(loss_nats, batch.num_targets)
-        self._optimiser.zero_grad(set_to_none=True)
+        for parameter in self._parameters:
+            parameter.grad = None
         self._carried = after
         self.update += 1
         self.num_tokens += batch.num_targets
@@ -147,7 +148,7 @@ class Trainer(Generic[ModelT, BatchT]):
             num_tokens=batch.num_targets,
             smoothed_nats=self.smoothed_nats,
             rate=step_rate,
-            gradient_norm=clipped.norm,
+            gradient_norm=gradient.norm,
             skipped=skipped,
             nonfinite_steps=self.nonfinite_steps,
             elapsed_seconds=time.perf_counter() - started,

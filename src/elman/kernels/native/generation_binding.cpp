@@ -34,7 +34,9 @@ constexpr int kStateGates[] = {1, 1, 1, 3, 2, 4, 1, 0, 0};
 
 struct BoundGenerator {
     Generator generator;
-    std::optional<Array2> embedding;  // must stay
+    std::optional<Array2> embedding;     // must stay
+    std::optional<Array2> first_weight;  // must stay until the ends are set, as its bias
+    std::optional<Array1> first_bias;
     ptrdiff_t read = -1;              // what the next layer reads; -1: none added yet
     bool is_ready = false;
 };
@@ -92,6 +94,7 @@ void add_layer(BoundGenerator &self, const std::string &equation, bool keeps, bo
         require_shape(*norm, {2, layer.output}, "norm must be [2, output]");
         layer.gain = norm->data(), layer.shift = norm->data() + layer.output;
     }
+    if (self.read < 0) self.first_weight = weight_ih, self.first_bias = bias_ih;
     self.generator.add_layer(layer);
     self.read = layer.output;
 }
@@ -111,6 +114,7 @@ void set_ends(BoundGenerator &self, std::optional<Array2> embedding, bool tabula
     self.embedding = embedding;
     self.generator.set_ends(embedding ? embedding->data() : nullptr, vocabulary, tabulates, project,
                             read);
+    self.first_weight.reset(), self.first_bias.reset();
     self.is_ready = true;
 }
 
@@ -148,7 +152,9 @@ struct Writing {
     Flags1 ended;
     Tokens2 tokens;
 
-    void take(std::vector<GenerationRow> &rows, ptrdiff_t most) const {
+    // The ids are Python's to change between two calls of its function.
+    void take(std::vector<GenerationRow> &rows, ptrdiff_t most, ptrdiff_t vocabulary) const {
+        require_ids(last_ids.data(), rows.size(), vocabulary);
         for (size_t r = 0; r < rows.size(); r++) {
             rows[r].last_id = last_ids.data()[r], rows[r].position = positions.data()[r];
             rows[r].ended = ended.data()[r];
@@ -188,7 +194,6 @@ void generate(const BoundGenerator &self, Array2 state, const Writing &writing, 
     require_shape(top_ks, {count}, "top_ks must be [B]");
     require_shape(keys, {count}, "keys must be [B]");
     require(every >= 1, "every must be at least 1");
-    require_ids(writing.last_ids.data(), (size_t)count, vocabulary);
     require_ids(forbidden.data(), forbidden.shape(0), vocabulary);
     require_ids(stops.data(), stops.shape(0), vocabulary);
     const std::vector<int64_t> never(forbidden.data(), forbidden.data() + forbidden.shape(0));
@@ -198,7 +203,7 @@ void generate(const BoundGenerator &self, Array2 state, const Writing &writing, 
     GeneratorRun run(self.generator, count, threads);
     for (ptrdiff_t done = 0; count > 0 && done < most;) {
         const ptrdiff_t stop = done + every < most ? done + every : most;
-        writing.take(rows, stop - done);
+        writing.take(rows, stop - done, vocabulary);
         {
             nb::gil_scoped_release free;
             self.generator.generate(rows, stop - done, never, ends, threads, run);
@@ -266,7 +271,7 @@ void bind_generation(nb::module_ &m) {
                  require(format >= kFloat32 && format <= kInt8, "format must be 0, 1 or 2");
                  const Kernels &kernels = kernels_of(level);
                  new (self) BoundGenerator{
-                     Generator(kernels.generation, multiply_int8_of(kernels, uses_vnni), format), {}};
+                     Generator(kernels.generation, multiply_int8_of(kernels, uses_vnni), format), {}, {}, {}};
              },
              nb::arg("format"), nb::arg("level") = "auto", nb::arg("uses_vnni") = true)
         .def("add_layer", &add_layer, nb::arg("equation"), nb::arg("keeps"), nb::arg("couples"),

@@ -11,8 +11,6 @@
 
 namespace {
 
-constexpr ptrdiff_t kWorthAThread = 1 << 15;  // bytes of weights that pay for a barrier, measured
-
 void *zeroed(size_t bytes) {
     bytes = (bytes + 64 + 63) / 64 * 64;
     void *p = std::aligned_alloc(64, bytes);
@@ -23,16 +21,19 @@ void *zeroed(size_t bytes) {
 
 ptrdiff_t bytes_of(const PackedMatrix &m) { return m.panels * m.panel_bytes; }
 
-// Runs `work(share, shares)` on as many threads as come. One thread needs no OpenMP, which a process
-// that was forked may not have.
+// Runs `work(share, shares)` on as many threads as come. One thread needs no OpenMP.
 template <class Work>
-void on_threads(int threads, const Work &work) {
+void on_threads(int threads, GeneratorRun &run, const Work &work) {
     if (threads <= 1) {
         work(0, 1);
         return;
     }
 #pragma omp parallel num_threads(threads)
-    work(omp_get_thread_num(), omp_get_num_threads());
+    {
+#pragma omp single
+        run.set_members(omp_get_num_threads());
+        work(omp_get_thread_num(), omp_get_num_threads());
+    }
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ void Generator::add_layer(const GivenLayer &given) {
     layer.input = given.by_input.depth, layer.units = given.units, layer.output = given.output;
     layer.adds_input = given.adds_input;
     const int gates = (int)(given.by_input.rows / given.units);
-    if (layers_.empty()) first_.push_back(given.by_input);
+    if (layers_.empty()) first_ = given.by_input;
     else layer.by_input = packed(given.by_input, gates, format_);
     const ptrdiff_t seen = given.by_state.weight ? given.by_state.rows / given.units : 1;
     layer.by_state = packed(given.by_state, (int)seen, format_);
@@ -87,10 +88,11 @@ void Generator::set_ends(const float *embedding, ptrdiff_t vocabulary, bool tabu
     readout_ = packed(readout, 1, format_);
     embedding_ = embedding;
     StepLayer &layer = layers_.front();
-    const GivenMatrix first = first_.front();
+    const GivenMatrix first = first_;
     const int gates = (int)(first.rows / layer.units);
     layer.by_input = packed(first, gates, tabulates ? kFloat32 : format_);
     if (tabulates) fill_table(embedding, first, vocabulary);
+    first_ = {};
 }
 
 // The product of each token's input with the first matrix, in float32 always.
@@ -132,8 +134,8 @@ ptrdiff_t Generator::weight_bytes() const {
 }
 
 int Generator::useful_threads(ptrdiff_t num_rows, int most) const {
-    const ptrdiff_t useful = weight_bytes() * num_rows / (4 * kWorthAThread);
-    return (int)(useful < 1 ? 1 : useful < most ? useful : most);
+    const ptrdiff_t useful = weight_bytes() * num_rows / (4 * kWorthSharing);
+    return useful < 2 ? 1 : usable_threads((int)(useful < most ? useful : most));
 }
 
 void Generator::generate(std::vector<GenerationRow> &rows, ptrdiff_t most,
@@ -146,6 +148,7 @@ void Generator::generate(std::vector<GenerationRow> &rows, ptrdiff_t most,
         for (size_t r = 0; r < rows.size() && done < most; r++)
             if (!rows[r].ended && !rows[r].failure) active.push_back((ptrdiff_t)r);
     };
+    active.reserve(rows.size());
     find_active(0);
     if (active.empty()) return;
     for (size_t r = 0; r < rows.size(); r++) {
@@ -168,7 +171,7 @@ void Generator::generate(std::vector<GenerationRow> &rows, ptrdiff_t most,
         row.tokens.push_back((int32_t)chosen[r]);
         for (int64_t stop : stops) row.ended |= stop == chosen[r];
     };
-    on_threads(threads, [&](int share, int shares) {
+    on_threads(threads, run, [&](int share, int shares) {
         for (ptrdiff_t done = 0; !active.empty();) {
             run.step(active, ids.data(), true, share, shares);
             for (size_t i = share; i < active.size(); i += shares) choose(active[i], share);
@@ -192,9 +195,10 @@ void Generator::read(std::vector<ReadingRow> &rows, int threads, GeneratorRun &r
         predicts |= rows[r].nats != nullptr;
         run.load_state((ptrdiff_t)r, rows[r].state);
     }
-    on_threads(threads, [&](int share, int shares) {
+    on_threads(threads, run, [&](int share, int shares) {
         std::vector<ptrdiff_t> active;
         std::vector<int64_t> ids(rows.size());
+        active.reserve(rows.size());
         for (ptrdiff_t t = 0; t < longest; t++) {
             active.clear();
             for (size_t r = 0; r < rows.size(); r++)

@@ -7,6 +7,9 @@
 
 #include "generation_choice.h"
 
+// Bytes of weights that one thread reads by itself: about what takes a core as long as two barriers.
+constexpr ptrdiff_t kWorthSharing = 1 << 15;
+
 // One matrix as it is given, C-contiguous [rows, depth]; weight null: there is none.
 struct GivenMatrix {
     const float *weight, *bias;
@@ -60,8 +63,9 @@ class Generator {
     Generator(const GenerationKernels &kernels, MultiplyInt8 multiply_int8, int format);
     Generator(Generator &&) = default;
     Generator(const Generator &) = delete;
-    // The arrays are copied, but for `embedding` [vocabulary, input], which must stay; null: the
-    // inputs are one-hot. `tabulates`: the first product of each token is made now.
+    // The arrays are copied, but for the input's of the first layer, which must stay until the ends
+    // are set, and `embedding` [vocabulary, input], which must stay; null: the inputs are one-hot.
+    // `tabulates`: the first product of each token is made now.
     void add_layer(const GivenLayer &layer);
     void set_ends(const float *embedding, ptrdiff_t vocabulary, bool tabulates,
                   const GivenMatrix &features, const GivenMatrix &readout);
@@ -88,7 +92,7 @@ class Generator {
     MultiplyInt8 multiply_int8_;
     int format_;
     std::vector<StepLayer> layers_;
-    std::vector<GivenMatrix> first_;  // of the first layer, until the ends are set
+    GivenMatrix first_ = {};  // of the first layer, until the ends are set
     std::vector<std::unique_ptr<void, void (*)(void *)>> arrays_;
     PackedMatrix features_ = {}, readout_ = {};
     const float *embedding_ = nullptr;

@@ -6,12 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <thread>
 
 namespace {
 
-constexpr ptrdiff_t kWorthSharing = 1 << 15;  // bytes of weights that one thread reads by itself
-constexpr int kSpins = 4000;
 constexpr double kLayerNormEpsilon = 1e-5;  // torch's
 constexpr ptrdiff_t kPanelUnits = 4 * kWidest;
 
@@ -30,24 +27,6 @@ void normalise(const float *x, const StepLayer &layer, float *to) {
 }
 
 }  // namespace
-
-void SpinBarrier::wait(int threads) {
-    const int round = round_.load(std::memory_order_acquire);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
-        arrived_.store(0, std::memory_order_relaxed);
-        round_.store(round + 1, std::memory_order_release);
-        return;
-    }
-    for (int spins = 0; round_.load(std::memory_order_acquire) == round; spins++) {
-        if (spins < kSpins) {
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
-        } else {
-            std::this_thread::yield();
-        }
-    }
-}
 
 float *GeneratorRun::floats(ptrdiff_t size) {
     const size_t bytes = ((size_t)size * 4 + 127) / 64 * 64;

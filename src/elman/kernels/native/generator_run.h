@@ -1,18 +1,7 @@
 // The memory of one call of a generator, and the steps that its threads take together.
 #pragma once
-#include <atomic>
-
 #include "generator.h"
-
-// A barrier for as many threads as there are cores: it spins, then lets others run.
-class SpinBarrier {
-  public:
-    void wait(int threads);
-
-  private:
-    alignas(64) std::atomic<int> arrived_{0};
-    alignas(64) std::atomic<int> round_{0};
-};
+#include "teams.h"
 
 class GeneratorRun {
   public:
@@ -30,8 +19,9 @@ class GeneratorRun {
     // The last layer's output of a row, as its readout sees it, within `share`'s own memory.
     const float *output(ptrdiff_t place, int share) const { return own_[share].x[place]; }
     ChoiceRoom &room(int share) { return own_[share].room; }
+    void set_members(int shares) { barrier_.members = shares; }
     void wait(int shares) {
-        if (shares > 1) barrier_.wait(shares);
+        if (shares > 1) barrier_.wait();
     }
 
   private:
@@ -70,5 +60,5 @@ class GeneratorRun {
     std::vector<Own> own_;
     std::vector<int> current_;
     std::vector<std::unique_ptr<void, void (*)(void *)>> arrays_;
-    SpinBarrier barrier_;
+    Barrier barrier_;
 };

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "binding.h"
+#include "teams.h"
 
 #ifdef ELMAN_HAVE_X86
 extern const SoftmaxKernels softmax_avx512bf16;
@@ -50,9 +51,9 @@ Buffer allocate_large(ptrdiff_t size) {
 }
 
 void run(Softmax &p, const SoftmaxKernels &kernels) {
-    const int num_threads = p.shares;
-    Buffer memory = allocate_large(kernels.divide(p));
+    Buffer memory = allocate_large(kernels.divide(p));  // which may lower p.shares
     p.memory = memory.get();
+    const int num_threads = usable_threads(p.shares);
     // The runtime may give fewer threads than asked for: the division into shares stays.
 #pragma omp parallel num_threads(num_threads)
     {
@@ -73,9 +74,9 @@ void run(Softmax &p, const SoftmaxKernels &kernels) {
 }
 
 void softmax_loss(Array2 features, Array2 weight, Array1 bias, Ids targets, Doubles nats,
-                  std::optional<Doubles> uniform, std::optional<Array2> grad_features, std::optional<Array2> grad_weight,
-                  std::optional<Array1> grad_bias, double scale, double smoothing,
-                  ptrdiff_t most_logits, const std::string &precision, int num_threads,
+                  std::optional<Doubles> uniform, std::optional<Array2> grad_features,
+                  std::optional<Array2> grad_weight, std::optional<Array1> grad_bias, double scale,
+                  double smoothing, ptrdiff_t most_logits, const std::string &precision, int num_threads,
                   const std::string &level) {
     Softmax p = {};
     p.N = features.shape(0), p.F = features.shape(1), p.V = weight.shape(0);
@@ -119,8 +120,9 @@ void bind_softmax(nb::module_ &m) {
     m.def("has_bfloat16", &has_bfloat16);
     m.def("softmax_loss", &softmax_loss, nb::arg("features").noconvert(),
           nb::arg("weight").noconvert(), nb::arg("bias").noconvert(), nb::arg("targets").noconvert(),
-          nb::arg("nats").noconvert(), nb::arg("uniform").noconvert().none(), nb::arg("grad_features").noconvert().none(),
-          nb::arg("grad_weight").noconvert().none(), nb::arg("grad_bias").noconvert().none(),
+          nb::arg("nats").noconvert(), nb::arg("uniform").noconvert().none(),
+          nb::arg("grad_features").noconvert().none(), nb::arg("grad_weight").noconvert().none(),
+          nb::arg("grad_bias").noconvert().none(),
           nb::arg("scale"), nb::arg("smoothing"), nb::arg("most_logits"), nb::arg("precision"),
           nb::arg("num_threads"), nb::arg("level") = "auto",
           nb::call_guard<nb::gil_scoped_release>());

@@ -1,8 +1,10 @@
 #include "teams.h"
 
+#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -16,6 +18,9 @@
 
 namespace {
 
+// The runtime ends the process where the system refuses a thread.
+constexpr int kMostThreads = 64;
+
 std::atomic<bool> is_forked{false};
 
 const int registered = pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
@@ -26,7 +31,10 @@ struct FreeMemory {
 
 }  // namespace
 
-int usable_threads(int asked) { return registered == 0 && is_forked ? 1 : asked; }
+int usable_threads(int asked) {
+    if (registered == 0 && is_forked) return 1;
+    return std::min(asked, std::max(kMostThreads, 4 * omp_get_num_procs()));
+}
 
 float *kept_memory(ptrdiff_t size) {
     thread_local std::unique_ptr<float, FreeMemory> memory;

@@ -7,7 +7,8 @@
 #include "recurrence.h"
 
 // How many of the threads asked for can be used: one in a process forked from one that had threads,
-// as the OpenMP runtime would wait there forever for threads that the child does not have.
+// as the OpenMP runtime would wait there forever for threads that the child does not have; and no more
+// than four to a processor, or 64.
 int usable_threads(int asked);
 
 // `size` floats at a multiple of 64 bytes, kept by the calling thread and handed out again by its next
