@@ -5,16 +5,25 @@ default: silence would let a person believe that it acts.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from itertools import pairwise
 
 from elman.config.fields import check_value, setting_facts, shown
 from elman.config.settings import ModelSettings, Settings, TextSettings
+from elman.config.tag_settings import TagData, TaggerModel
 from elman.errors import SettingError
+
+
+def _names_of(section: type) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(section))
+
 
 # setting, the setting that decides whether it acts, and the values under which it does
 _ACTS_ONLY_WITH = (
     ("model.bidirectional", "model.task", ("classify", "tag", "translate")),
     ("model.pooling", "model.task", ("classify",)),
+    *((f"data.{name}", "model.task", ("tag",)) for name in _names_of(TagData)),
+    *((f"model.{name}", "model.task", ("tag",)) for name in _names_of(TaggerModel)),
     ("data.format", "model.task", ("classify", "tag", "translate")),
     ("data.header", "model.task", ("classify", "translate")),
     ("data.delimiter", "model.task", ("classify", "translate")),
@@ -73,6 +82,7 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
     yield from _data_clashes(settings)
     yield from _model_clashes(settings.model)
     yield from _classifier_clashes(settings)
+    yield from _tag_clashes(settings)
     training = settings.training
     if training.epochs and training.updates:
         yield SettingError(
@@ -205,6 +215,37 @@ def _classifier_clashes(settings: Settings) -> Iterator[SettingError]:
             got=f"label_separator = {shown(data.label_separator)} and "
             f"text_column = {shown(data.text_column)}",
             allowed="both empty",
+        )
+
+
+def _tag_clashes(settings: Settings) -> Iterator[SettingError]:
+    text, model = settings.text, settings.model
+    if model.task != "tag":
+        return
+    for key, value, needed in (
+        ("text.level", text.level, "word"),
+        ("text.unit", text.unit, "line"),
+        ("text.unknown", text.unknown, "replace"),
+        ("text.literal_unknown", text.literal_unknown, ""),
+        ("model.input", model.input, "embedding"),
+        ("model.tie_weights", model.tie_weights, False),
+    ):
+        if value != needed:
+            yield SettingError(
+                f"{key} of a tagger must be {shown(needed)}: a token is a word of a sentence",
+                got=shown(value),
+            )
+    if settings.data.format not in ("auto", "conll", "conllu"):
+        yield SettingError(
+            "data.format of a tagger must be one that holds a tag for each token",
+            got=shown(settings.data.format),
+            allowed="auto, conll or conllu",
+        )
+    if model.head == "crf" and settings.training.label_smoothing:
+        yield SettingError(
+            'training.label_smoothing has no effect with model.head = "crf"',
+            got=str(settings.training.label_smoothing),
+            hint='set model.head = "softmax", or no smoothing',
         )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from elman.config.reading_settings import OrNone, ReadingModel, RowData
+from elman.config.tag_settings import TagData, TaggerModel
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -72,7 +73,7 @@ class TextSettings:
 
 
 @dataclass(frozen=True)
-class DataSettings(RowData):
+class DataSettings(RowData, TagData):
     """Which files are learnt from and which are held out."""
 
     train: Annotated[
@@ -108,7 +109,7 @@ class DataSettings(RowData):
 
 
 @dataclass(frozen=True)
-class ModelSettings(ReadingModel):
+class ModelSettings(ReadingModel, TaggerModel):
     """What the model is made of."""
 
     kind: Annotated[

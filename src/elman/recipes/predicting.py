@@ -11,11 +11,14 @@ from elman.checkpoints.run_folder import RunFolder
 from elman.errors import RunError, SettingError
 from elman.recipes.label_writing import write_labels
 from elman.recipes.prediction_request import PredictRequest
+from elman.recipes.tag_writing import write_tags
 
 AnswerWriter = Callable[[Path, PredictRequest, TextIO, Path], tuple[str, ...]]
 """(run, request, where to write, a scratch folder) → lines to show a person."""
 
-_WRITERS: Mapping[str, AnswerWriter] = MappingProxyType({"classify": write_labels})
+_WRITERS: Mapping[str, AnswerWriter] = MappingProxyType(
+    {"classify": write_labels, "tag": write_tags}
+)
 """A task that answers lines is one entry here."""
 
 

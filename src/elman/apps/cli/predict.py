@@ -51,7 +51,9 @@ def predict(
     probabilities: Annotated[
         bool,
         Parameter(
-            negative="", show_default=False, help="Classifiers: the probability of every label too."
+            negative="",
+            show_default=False,
+            help="Classifiers: the probability of every label too; taggers: of each tag (--json).",
         ),
     ] = False,
     reading: ReadOptions | None = None,
@@ -60,6 +62,7 @@ def predict(
     """Answer each line of a file, in order: one line is written for each that is read.
 
     A classifier writes a label, a tab and its probability. A blank line is answered by a blank one.
+    A tagger writes CoNLL and CoNLL-U back with its tags, and a line of tags for a line of text.
     """
     from elman.apps.cli.output import say
     from elman.recipes.predicting import predict_file

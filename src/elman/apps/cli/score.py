@@ -56,7 +56,8 @@ def score(
     """Score a text exactly: every token is predicted once, from all the text before it.
 
     Losses are sums and counts; batch size and window change no number. Memory does not grow with
-    the file. A classifier scores labelled files: accuracy, F1, the confusions, calibration.
+    the file. A classifier scores labelled files: accuracy, F1, the confusions, calibration; a
+    tagger tagged ones: tokens, words never seen, spans.
     """
     from elman.recipes.scoring import ScoreRequest
     from elman.recipes.trained import task_of
@@ -65,10 +66,8 @@ def score(
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
     task = task_of(run)
     _require_fitting(task, request, minimal_pairs, picture, precision)
-    if task == "classify":
-        from elman.apps.cli.score_labels import show_label_scores
-
-        show_label_scores(run, request, picture, as_json=json, verbose=verbose)
+    if task != "lm":
+        _score_answers(task, run, request, picture, as_json=json, verbose=verbose)
     elif minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
     else:
@@ -116,6 +115,25 @@ def _require_fitting(
             got=f"{precision} with a run of elman train {task}",
             hint="leave it out",
         )
+
+
+def _score_answers(
+    task: "TaskName",
+    run: Path,
+    request: "ScoreRequest",
+    picture: Path | None,
+    *,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    if task == "tag":
+        from elman.apps.cli.score_tagged import show_tag_scores
+
+        show_tag_scores(run, request, as_json=as_json, verbose=verbose)
+    else:
+        from elman.apps.cli.score_labels import show_label_scores
+
+        show_label_scores(run, request, picture, as_json=as_json, verbose=verbose)
 
 
 def _score(

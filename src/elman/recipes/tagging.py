@@ -1,0 +1,220 @@
+"""A tagger at work: tags for sentences, figures for tagged ones."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from elman.checkpoints.run_folder import RunFolder
+from elman.config.settings import Settings
+from elman.data.batches import BatchSource
+from elman.data.examples import TagBatch
+from elman.decoding.in_order import decode_in_order
+from elman.errors import RunError
+from elman.evaluation.tag_report import TagReport, tag_figures
+from elman.kernels.dispatch import KernelPlan
+from elman.losses import LossSum
+from elman.models.tagger import SequenceTagger
+from elman.recipes.tag_reading import tagged_files
+from elman.recipes.tag_vocabulary import TagVocabulary
+from elman.recipes.trained import require_same_text
+from elman.seeding import generator
+
+DECODED_AT_ONCE = 64
+"""Sentences of one batch, of like lengths; it changes no tag and no number beyond rounding."""
+
+
+class TaggedTokens(NamedTuple):
+    """The tags of a sentence as files spell them, and how probable the model finds each.
+
+    A probability is that of the tag in the scheme learnt, at its token, summed over all sequences
+    of tags, also those that the scheme does not allow.
+    """
+
+    tags: tuple[str, ...]
+    probs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class TrainedTagger:
+    """What tagging needs of a run."""
+
+    settings: Settings
+    vocabulary: TagVocabulary
+    model: SequenceTagger
+    plan: KernelPlan
+
+    def tag(
+        self,
+        sentences: Iterable[Sequence[str]],
+        *,
+        batch_size: int = DECODED_AT_ONCE,
+        on_tagged: Callable[[int], None] = lambda num_tokens: None,
+    ) -> Iterator[list[str]]:
+        """Yield the tags of each sentence as files spell them, in order; [] for one without tokens.
+
+        A sentence has the same tags alone and in every batch. `on_tagged` is told how many tokens
+        have been tagged by now.
+        """
+        done = 0
+        for tags in decode_in_order(sentences, self._decode, batch_size=batch_size):
+            done += len(tags or ())
+            on_tagged(done)
+            yield tags or []
+
+    def answers(
+        self, sentences: Iterable[Sequence[str]], *, batch_size: int = DECODED_AT_ONCE
+    ) -> Iterator[TaggedTokens]:
+        """Yield the tags of each sentence with their probabilities, in order."""
+        for answer in decode_in_order(sentences, self._answer, batch_size=batch_size):
+            yield answer or TaggedTokens((), ())
+
+    def emissions(self, sentences: Sequence[Sequence[str]]) -> tuple[torch.Tensor, TagBatch]:
+        """Return emissions_BTC of sentences that all have tokens, and the batch they came from."""
+        batch = self.vocabulary.batch(sentences)
+        with torch.inference_mode():
+            return self.model(batch, plan=self.plan), batch
+
+    def _decode(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        emissions_BTC, batch = self.emissions(sentences)
+        return self._best(emissions_BTC, batch)[0]
+
+    def _answer(self, sentences: Sequence[Sequence[str]]) -> list[TaggedTokens]:
+        emissions_BTC, batch = self.emissions(sentences)
+        tags, best_BT = self._best(emissions_BTC, batch)
+        with torch.inference_mode():
+            probs_BTC = self.model.tag_probs(emissions_BTC, batch.lengths_B)
+            chosen_BT = probs_BTC.gather(2, best_BT.unsqueeze(2)).squeeze(2).tolist()
+        rows = zip(tags, chosen_BT, strict=True)
+        return [TaggedTokens(tuple(row), tuple(probs[: len(row)])) for row, probs in rows]
+
+    def _best(
+        self, emissions_BTC: torch.Tensor, batch: TagBatch
+    ) -> tuple[list[list[str]], torch.Tensor]:
+        """Return the best tags as files spell them, and their ids best_BT in the scheme learnt."""
+        tags = self.vocabulary.tags
+        with torch.inference_mode():
+            best_BT = self.model.best_tags(emissions_BTC, batch.lengths_B, tags.allowed())
+        rows = zip(best_BT.tolist(), batch.lengths_B.tolist(), strict=True)
+        return [tags.as_written(row[:length]) for row, length in rows], best_BT
+
+
+def open_tagger(path: str | Path) -> TrainedTagger:
+    """Open the run of a tagger at `path` and load its best weights.
+
+    Raises `RunError` where that cannot be, as where it is a run of another task.
+    """
+    folder = RunFolder.open(path)
+    settings = folder.settings
+    if settings.model.task != "tag":
+        raise RunError(f"the run {path} is no tagger", got=f"model.task = {settings.model.task}")
+    vocabulary = TagVocabulary.of_files(folder.vocabularies)
+    require_same_text(settings.text, vocabulary.words, folder.path)
+    model = new_tagger(settings, vocabulary, seed=0)
+    folder.load_weights(model)
+    return TrainedTagger(settings, vocabulary, model, KernelPlan(settings.training.kernels))
+
+
+def new_tagger(settings: Settings, vocabulary: TagVocabulary, *, seed: int) -> SequenceTagger:
+    """Return a tagger of these settings with new weights."""
+    return SequenceTagger(
+        settings.model,
+        len(vocabulary.words),
+        len(vocabulary.characters),
+        len(vocabulary.tags),
+        generator(seed, "initialisation"),
+    )
+
+
+def tag_loss(model: SequenceTagger, source: BatchSource[TagBatch], *, plan: KernelPlan) -> LossSum:
+    """Return Σ −log p of the tags of all batches of an epoch, without noise."""
+    total = LossSum.zero()
+    with torch.inference_mode():
+        for index in range(source.batches_per_epoch(0)):
+            batch = source.batch(0, index)
+            emissions_BTC = model(batch, plan=plan)
+            nats = model.tag_nats(emissions_BTC, batch.tags_BT, batch.lengths_B)
+            total += LossSum(nats, batch.num_targets)
+    return total
+
+
+def tag_report(
+    tagger: TrainedTagger,
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]],
+    *,
+    batch_size: int = DECODED_AT_ONCE,
+    on_scored: Callable[[int], None] = lambda num_tokens: None,
+) -> TagReport:
+    """Return all figures for sentences of tokens and gold tags, beside the words' usual tags."""
+    vocabulary = tagger.vocabulary
+    normal = [[vocabulary.words.normalise(token) for token in tokens] for tokens, _ in rows]
+    gold = [list(tags) for _, tags in rows]
+    predicted = list(
+        tagger.tag((tokens for tokens, _ in rows), batch_size=batch_size, on_tagged=on_scored)
+    )
+    usual = [vocabulary.usual_tags(tokens) for tokens in normal]
+    written = vocabulary.tags.written
+    known = vocabulary.known_words
+    figures = [
+        tag_figures(
+            gold,
+            given,
+            words=normal,
+            train_words=known,
+            tags=tags,
+            scheme=None if written == "none" else written,
+        )
+        for given, tags in (
+            (predicted, vocabulary.tags.written_tags),
+            (usual, vocabulary.usual.tags),
+        )
+    ]
+    loss = _loss_of_known(tagger, rows, batch_size)
+    return TagReport(figures[0], figures[1], loss.nats.item(), loss.count)
+
+
+def _loss_of_known(
+    tagger: TrainedTagger, rows: Sequence[tuple[Sequence[str], Sequence[str]]], batch_size: int
+) -> LossSum:
+    """Return the loss over the sentences whose tags the tagger all knows."""
+    total = LossSum.zero()
+    with_ids = ((tokens, tagger.vocabulary.tags.ids(tags)) for tokens, tags in rows if tokens)
+    known = [(tokens, ids) for tokens, ids in with_ids if None not in ids]
+    known.sort(key=lambda row: len(row[0]))
+    for first in range(0, len(known), batch_size):
+        chunk = known[first : first + batch_size]
+        emissions_BTC, batch = tagger.emissions([tokens for tokens, _ in chunk])
+        tags_BT = torch.zeros_like(batch.ids_BT)
+        for row, (_, ids) in enumerate(chunk):
+            tags_BT[row, : len(ids)] = torch.tensor(ids)
+        with torch.inference_mode():
+            nats = tagger.model.tag_nats(emissions_BTC, tags_BT, batch.lengths_B)
+        total += LossSum(nats, batch.num_targets)
+    return total
+
+
+def score_tagged(
+    tagger: TrainedTagger,
+    names: Sequence[str],
+    *,
+    encoding: str | None = None,
+    batch_size: int = DECODED_AT_ONCE,
+    on_scored: Callable[[int], None] = lambda num_tokens: None,
+) -> tuple[TagReport, tuple[str, ...]]:
+    """Return all figures for the tagged files of these names, and lines to show a person.
+
+    Columns are those of the run. Raises `DataError` for files that cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        files = tagged_files(
+            names,
+            tagger.settings.data,
+            encoding=encoding or tagger.settings.text.encoding,
+            scratch=Path(scratch),
+        )
+        rows = [(sentence.tokens, sentence.tags) for sentence in files.sentences()]
+    report = tag_report(tagger, rows, batch_size=batch_size, on_scored=on_scored)
+    return report, tuple(files.notices())
