@@ -18,6 +18,7 @@ SMALL = (
     "--set=model.character_size=6",
     "--set=model.character_units=6",
     "--set=training.batch_size=8",
+    "--set=training.learning_rate=0.02",
 )
 DETERMINERS, NOUNS, VERBS = ("the", "a", "this"), ("cat", "dog", "bird"), ("sees", "hears", "likes")
 A13 = (

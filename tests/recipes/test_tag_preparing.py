@@ -91,7 +91,10 @@ def test_parts_are_split_by_sentences_and_every_token_is_in_one_of_them(tmp_path
 
 def test_batches_hold_the_words_their_spellings_and_the_tags(tmp_path: Path) -> None:
     prepared = prepare(
-        tmp_path, train=conll("aa/X ab/Y", "ab/Y", "ba/X aa/X ab/Y"), valid=conll("zz/X ab/Y")
+        tmp_path,
+        "data.test_fraction=0",
+        train=conll("aa/X ab/Y", "ab/Y", "ba/X aa/X ab/Y"),
+        valid=conll("zz/X ab/Y"),
     )
     vocabulary = prepared.vocabulary
     batch = prepared.batches("valid", batch_size=2, seed=1, order="stored").batch(0, 0)
@@ -121,7 +124,7 @@ def test_the_schemes_of_files_are_known_and_learnt_as_bioes(tmp_path: Path) -> N
         found = prepared.vocabulary.tags
         assert found.written == scheme
         assert found.learnt == ("none" if scheme == "none" else "BIOES")
-    kept = prepare(tmp_path, "model.scheme=file", train=conll("a/B-X b/I-X", "c/O", "d/O"))
+    kept = prepare(tmp_path, "model.scheme=file", train=conll(*["a/B-X b/I-X c/O d/O"] * 3))
     assert kept.vocabulary.tags.learnt == "BIO"
     plain = prepare(tmp_path, "data.tag_scheme=none", train=conll("a/B-X b/I-X", "c/O", "d/O"))
     assert plain.vocabulary.tags.learnt == "none"
@@ -191,6 +194,20 @@ def test_words_are_compared_in_their_normal_form(tmp_path: Path) -> None:
     assert prepared.parts["valid"].rows[0].tokens == (composed,)
     batch = prepared.vocabulary.batch([[parted]])
     assert batch.ids_BT.tolist() == [[prepared.vocabulary.word_id(composed)]]
+
+
+def test_a_word_in_capitals_that_is_new_has_the_vector_of_the_small_one(tmp_path: Path) -> None:
+    prepared = prepare(
+        tmp_path, train=conll("the/D", "Rome/N", "US/N", "us/P"), valid=conll("THE/D")
+    )
+    vocabulary = prepared.vocabulary
+    assert vocabulary.word_id("THE") == vocabulary.word_id("The") == vocabulary.word_id("the")
+    assert vocabulary.word_id("US") != vocabulary.word_id("us")
+    # A name in small letters is no name that was seen.
+    assert vocabulary.word_id("rome") == vocabulary.word_id("ROME") == vocabulary.unk_id
+    assert "THE" not in vocabulary.known_words
+    assert vocabulary.usual_tags(["THE"]) == [vocabulary.usual.tags[vocabulary.usual.otherwise]]
+    assert vocabulary.spelling("THE").tolist() != vocabulary.spelling("the").tolist()
 
 
 def test_base_settings_are_those_of_a_tagger() -> None:

@@ -162,6 +162,30 @@ def test_words_are_forgotten_at_the_rate_of_their_rarity() -> None:
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_recomputing_changes_neither_loss_nor_gradients(head: str) -> None:
+    rows = [(["a", "b", "c", "a", "b", "b", "c"], list("XYXXYXY")), (["d"], ["X"])]
+    vocabulary, counts = learn_vocabulary(BASE.text, rows, written="none", learnt="none")
+    one_way = ("model.bidirectional=false", "model.dropout=0.5", f"model.head={head}")
+    tagger = new_tagger(apply_overrides(BASE, (*SMALL, *one_way)), vocabulary, seed=1).double()
+    counts_V = torch.tensor([counts[word] for word in vocabulary.words.vocabulary.symbols])
+    batch = vocabulary.batch([tokens for tokens, _ in rows])
+    found = []
+    for recompute in (0, 3):
+        objective = TagObjective(
+            tagger,
+            unknown_rates_V=unknown_rates(counts_V, 0.25),
+            unk_id=vocabulary.unk_id,
+            recompute=recompute,
+        )
+        draw = torch.Generator().manual_seed(2)
+        loss = objective.loss(batch, None, plan=KernelPlan(), generator=draw).loss
+        gradients = torch.autograd.grad(loss.minimised.nats, list(tagger.parameters()))
+        found.append([loss.minimised.nats.detach(), *gradients])
+    for again, once in zip(*found, strict=True):
+        torch.testing.assert_close(again, once, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
 def test_predictions_are_valid_in_the_scheme_even_of_new_weights(head: str) -> None:
     rows = [(["a", "b", "c"], ["I-X", "B-X", "O"]), (["d"], ["I-Y"])]
     vocabulary, _ = learn_vocabulary(BASE.text, rows, written="IOB1", learnt="BIOES")

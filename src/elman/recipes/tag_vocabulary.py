@@ -61,9 +61,16 @@ class TagVocabulary:
         return frozenset(vocabulary.symbols[len(vocabulary.specials) :])
 
     def word_id(self, word: str) -> int:
-        """Return the id of a normalised word; that of the unknown word where it has none."""
-        found = self.words.vocabulary.id_of(word)
-        return self.unk_id if found is None else found
+        """Return the id of a normalised word.
+
+        A word that training does not have is taken for the same one in lower case, and where there
+        is none, for the unknown word. Its spelling keeps its capitals.
+        """
+        vocabulary = self.words.vocabulary
+        for known in (vocabulary.id_of(word), vocabulary.id_of(word.lower())):
+            if known is not None:
+                return known
+        return self.unk_id
 
     def spelling(self, word: str) -> Ids:
         """Return the ids of the characters of a normalised word."""
