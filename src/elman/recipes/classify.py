@@ -26,7 +26,6 @@ from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.classifier import SequenceClassifier
 from elman.recipes.classifying import LogProbs, TrainedClassifier, counted_rows, label_loss
-from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.label_baselines import baseline_labels
 from elman.recipes.label_preparing import PreparedLabels, prepare_labels
 from elman.recipes.labelled import BUILT_IN_SERIES, labelled_files
@@ -34,7 +33,6 @@ from elman.recipes.learning import Run
 from elman.recipes.preparing import PartName
 from elman.recipes.task import Task
 from elman.seeding import generator
-from elman.text.raw_files import is_standard_input
 from elman.training.label_objective import LabelObjective
 from elman.training.loop import Trainer
 
@@ -72,15 +70,6 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
     def base(self) -> Settings:
         """The defaults."""
         return BASE
-
-    def lasting_names(self, data: DataSettings) -> DataSettings:
-        """Return `data` with absolute names; standard input and built-in data keep theirs."""
-        return replace(
-            data,
-            train=_lasting(data.train),
-            valid=_lasting(data.valid),
-            test=_lasting(data.test),
-        )
 
     def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
         """Return what texts look like: words of their own are read letter by letter."""
@@ -255,12 +244,3 @@ def balanced_weights(prepared: PreparedLabels) -> Tensor:
 def _epochs(rows: int) -> int:
     """Return how many passes to make where nothing says when to stop."""
     return 30 if rows < 2_000 else 15 if rows < MANY_ROWS else 5
-
-
-def _lasting(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        name
-        if is_standard_input(name) or name.startswith(BUILT_IN_PREFIX)
-        else str(Path(name).absolute())
-        for name in names
-    )

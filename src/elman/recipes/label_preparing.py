@@ -18,13 +18,12 @@ from elman.data.order import EpochOrder, RowOrder
 from elman.data.row_log import LineTally
 from elman.data.splits import split_labelled, split_lines
 from elman.data.token_array import LineArray, write_line_array
-from elman.errors import DataError, SettingError
+from elman.errors import DataError
 from elman.recipes.labelled import LabelledFiles, LabelledRow, labelled_files
+from elman.recipes.named_files import require_names
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, learnt_encoder
-from elman.text.encodings import holds_surrogate
 from elman.text.label_set import Answers, LabelSet
-from elman.text.raw_files import is_standard_input
 
 
 @dataclass(frozen=True)
@@ -162,13 +161,12 @@ def prepare_labels(settings: Settings, scratch: Path) -> PreparedLabels:
 
     Raises `DataError` for files that cannot be read, and where there is nothing to tell apart.
     """
+    require_names(settings.data)
     files = {
         name: labelled_files(names, settings, scratch)
         for name in PART_NAMES
-        if (names := _checked_names(getattr(settings.data, name), settings))
+        if (names := getattr(settings.data, name))
     }
-    if "train" not in files:
-        raise DataError("there is nothing to learn from", hint="name a file with --data FILE")
     shares, notices = _shares(settings, files)
     answers: Answers = "one"
     if any(len(row) != 1 for share in shares.values() for row in share.survey.labels):
@@ -191,19 +189,6 @@ def prepare_labels(settings: Settings, scratch: Path) -> PreparedLabels:
     for name, part in parts.items():
         notices += _part_notices(name, part, labels, settings)
     return PreparedLabels(encoder, labels, parts, tuple(dict.fromkeys(notices)))
-
-
-def _checked_names(names: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
-    data = settings.data
-    for name in names:
-        if holds_surrogate(name):
-            raise DataError(
-                "the name of a file must be valid UTF-8, to be written down", got=repr(name)
-            )
-    times = sum(map(is_standard_input, (*data.train, *data.valid, *data.test)))
-    if times > 1:
-        raise SettingError("standard input can be read only once", got=f"- named {times} times")
-    return names
 
 
 def _shares(

@@ -15,9 +15,10 @@ from elman.data.series import read_series
 from elman.data.tables import TableOptions, TableRows
 from elman.errors import DataError
 from elman.recipes.check_tallies import digest_of
-from elman.recipes.corpus import BUILT_IN_PREFIX, open_corpus
+from elman.recipes.corpus import BUILT_IN_PREFIX
+from elman.recipes.named_files import text_sources
 from elman.text.raw_files import is_standard_input
-from elman.text.reading import TextSource, iter_lines, open_sources
+from elman.text.reading import TextSource, iter_lines
 
 BUILT_IN_SERIES = BUILT_IN_PREFIX + "rise-and-fall"
 
@@ -175,14 +176,8 @@ def _sources(names: Sequence[str], settings: Settings, scratch: Path) -> Iterato
             # A folder is one set of classes, and is read as a whole.
             yield _Named(TextSource(name, encoding=encoding), name)
             continue
-        corpus = open_corpus([name], encoding=encoding, repeats="keep", scratch=scratch)
-        copy = corpus.spooled.get(name)
-        if copy is None:
-            for source in open_sources([name], encoding=encoding):
-                yield _Named(source, source.path)
-            continue
-        called = "standard input" if is_standard_input(name) else name
-        yield _Named(TextSource(str(copy), encoding=encoding, name=called), name)
+        for source, shown in text_sources([name], encoding=encoding, scratch=scratch):
+            yield _Named(source, shown)
 
 
 def _rows_of(each: _Named, settings: Settings, log: RowLog) -> Iterator[LabelledRow]:

@@ -1,18 +1,16 @@
 """The language model as a task: next-token prediction on a text."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from elman.checkpoints.run_folder import CACHE, RunFolder
-from elman.config.settings import DataSettings, Settings
+from elman.config.settings import Settings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.class_splitting import order_readout, with_cutoffs
-from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
 from elman.recipes.learning import Run
 from elman.recipes.preparing import PreparedText, prepare_text, reopen_prepared
@@ -20,7 +18,6 @@ from elman.recipes.sizing import notices_of_size, suggested_settings
 from elman.recipes.task import Task
 from elman.recipes.trained import require_same_text
 from elman.seeding import generator
-from elman.text.raw_files import is_standard_input
 from elman.text.tokenizer_file import tokenizer_from_json
 from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
@@ -35,15 +32,6 @@ class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
     def base(self) -> Settings:
         """The defaults."""
         return Settings()
-
-    def lasting_names(self, data: DataSettings) -> DataSettings:
-        """Return `data` with absolute names; standard input and built-in texts keep theirs."""
-        return replace(
-            data,
-            train=_lasting(data.train),
-            valid=_lasting(data.valid),
-            test=_lasting(data.test),
-        )
 
     def prepare(self, settings: Settings, scratch: Path) -> PreparedText:
         """Read, split, tokenise and encode the text."""
@@ -111,12 +99,3 @@ class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
         """Return the exact scores of the text held out."""
         scores = held_out_scores(model, settings, prepared, plan, on_scored)
         return {str(name): score for name, score in scores.items()}
-
-
-def _lasting(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        name
-        if is_standard_input(name) or name.startswith(BUILT_IN_PREFIX)
-        else str(Path(name).absolute())
-        for name in names
-    )

@@ -27,7 +27,6 @@ from elman.recipes.tag_vocabulary import TagVocabulary
 from elman.recipes.tagging import TrainedTagger, new_tagger, tag_loss, tag_report
 from elman.recipes.task import Task
 from elman.recipes.trained import require_same_text
-from elman.text.raw_files import is_standard_input
 from elman.training.loop import Trainer
 from elman.training.tag_objective import TagObjective, unknown_rates
 
@@ -62,15 +61,6 @@ class TagTask(Task[PreparedTags, SequenceTagger, TagBatch]):
     def base(self) -> Settings:
         """The defaults."""
         return BASE
-
-    def lasting_names(self, data: DataSettings) -> DataSettings:
-        """Return `data` with absolute names; standard input keeps its own."""
-        return replace(
-            data,
-            train=_lasting(data.train),
-            valid=_lasting(data.valid),
-            test=_lasting(data.test),
-        )
 
     def prepare(self, settings: Settings, scratch: Path) -> PreparedTags:
         """Read, split and encode the sentences."""
@@ -185,7 +175,3 @@ class TagTask(Task[PreparedTags, SequenceTagger, TagBatch]):
             reports[name] = tag_report(tagger, rows, on_scored=tell)
             done += part.num_tokens
         return reports
-
-
-def _lasting(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name if is_standard_input(name) else str(Path(name).absolute()) for name in names)

@@ -16,11 +16,11 @@ from elman.data.splits import split_lines
 from elman.data.token_array import LineArray, join_lines
 from elman.errors import DataError, SettingError
 from elman.evaluation.spans import scheme_of_tags
+from elman.recipes.named_files import require_names
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.recipes.tag_reading import tagged_files
 from elman.recipes.tag_vocabulary import TagVocabulary, learn_vocabulary
 from elman.text.normalising import normalise
-from elman.text.raw_files import is_standard_input
 from elman.text.tag_set import FileScheme, LearntScheme, tells_spans
 
 MOST_TAGS_TOLD = 5
@@ -136,7 +136,7 @@ def prepare_tags(settings: Settings, scratch: Path) -> PreparedTags:
 
     Raises `DataError` for files that cannot be read and for tags that cannot be learnt.
     """
-    _require_names(settings)
+    require_names(settings.data)
     notices: list[str] = []
     rows: dict[PartName, list[TaggedRow]] = {}
     for name in PART_NAMES:
@@ -164,18 +164,6 @@ def prepare_tags(settings: Settings, scratch: Path) -> PreparedTags:
         tuple(name for part in PART_NAMES for name in getattr(settings.data, part)),
         tuple(notices),
     )
-
-
-def _require_names(settings: Settings) -> None:
-    data = settings.data
-    if not data.train:
-        raise DataError("there is nothing to learn from", hint="name a file with --data FILE")
-    times = sum(map(is_standard_input, (*data.train, *data.valid, *data.test)))
-    if times > 1:
-        raise SettingError(
-            "standard input can be read only once",
-            got=f"- named {times} times in data.train, data.valid and data.test",
-        )
 
 
 def _read(

@@ -10,9 +10,8 @@ from elman.data.conll_block import TaggedSentence
 from elman.data.formats import format_of
 from elman.data.row_log import RowLog
 from elman.errors import DataError
-from elman.recipes.corpus import BUILT_IN_PREFIX, open_corpus
-from elman.text.raw_files import is_standard_input
-from elman.text.reading import TextSource, open_sources
+from elman.recipes.corpus import BUILT_IN_PREFIX
+from elman.recipes.named_files import text_sources
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,8 @@ def tagged_files(
     names: Sequence[str], settings: DataSettings, *, encoding: str, scratch: Path
 ) -> TaggedFiles:
     """Return the files of `names`; those that cannot be opened are told now."""
+    if any(name.startswith(BUILT_IN_PREFIX) for name in names):
+        raise DataError("there is no built-in corpus of tagged sentences", got=", ".join(names))
     files = []
     for source, shown in text_sources(names, encoding=encoding, scratch=scratch):
         files.append(
@@ -62,23 +63,3 @@ def tagged_files(
             )
         )
     return TaggedFiles(tuple(files))
-
-
-def text_sources(
-    names: Sequence[str], *, encoding: str, scratch: Path
-) -> Iterator[tuple[TextSource, str]]:
-    """Yield each file of `names` and the name whose ending tells its format.
-
-    What can be read only once is copied to the folder `scratch`.
-    """
-    for name in names:
-        if name.startswith(BUILT_IN_PREFIX):
-            raise DataError("there is no built-in corpus of tagged sentences", got=name)
-        corpus = open_corpus([name], encoding=encoding, repeats="keep", scratch=scratch)
-        copy = corpus.spooled.get(name)
-        if copy is None:
-            for source in open_sources([name], encoding=encoding):
-                yield source, source.path
-            continue
-        called = "standard input" if is_standard_input(name) else name
-        yield TextSource(str(copy), encoding=encoding, name=called), name

@@ -11,8 +11,8 @@ from elman.data.conll_block import TaggedSentence
 from elman.data.formats import format_of
 from elman.data.row_log import RowLog
 from elman.errors import DataError, SettingError
+from elman.recipes.named_files import text_sources
 from elman.recipes.prediction_request import PredictRequest
-from elman.recipes.tag_reading import text_sources
 from elman.recipes.tagging import TaggedTokens, TrainedTagger, open_tagger
 from elman.text.reading import TextSource, iter_lines
 

@@ -11,6 +11,7 @@ from elman.data.batches import Batch, BatchSource
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.learnt import LearntModel
+from elman.recipes.named_files import with_lasting_names
 from elman.training.loop import Trainer
 from elman.training.objective import Objective
 
@@ -62,9 +63,9 @@ class Task(ABC, Generic[PreparedT, ModelT, BatchT]):
     def base(self) -> Settings:
         """The defaults of this task, on which suggestions, files and overrides are laid."""
 
-    @abstractmethod
     def lasting_names(self, data: DataSettings) -> DataSettings:
         """Return `data` with names of files that mean the same from any folder."""
+        return with_lasting_names(data)
 
     def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
         """Return overrides from a short look at the data, for what preparing depends on."""
