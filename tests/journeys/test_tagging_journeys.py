@@ -152,8 +152,9 @@ def test_figures_of_a_tagged_file_are_those_of_its_predictions(
     assert figures["num_loss_tokens"] == 6 * 72
     assert figures["usual_tags"]["num_tokens"] == 6 * 108
     assert "training has not the tags NEW (36)" in done.stderr
-    shown = elman("score", tag_run, odd)
+    shown = elman("score", tag_run, odd, "--verbose", "--batch-size", "3")
     assert "tokens right" in shown.stdout
+    assert "kernels: " in shown.stderr
     assert re.search(r"^NEW +– +0\.0000 +0\.0000 +36 +0$", shown.stdout, re.MULTILINE)
 
 
@@ -220,6 +221,14 @@ def test_mistakes_are_one_line(
     assert "a tagger reads sentences" in refused
     refused = one_line_refusal(elman("predict", tag_run, treebank, "--probabilities"))
     assert "--json" in refused
+    asked = ("train", "tag", "--data", treebank, "--out", tmp_path / "r")
+    refused = one_line_refusal(elman(*asked, "--column", "NOPOS"))
+    assert "there is no such column; got 'NOPOS'" in refused
+    refused = one_line_refusal(elman(*asked, "--set=training.class_weights=balanced"))
+    assert "training.class_weights has an effect only with" in refused
+    assert not (tmp_path / "r").exists()
+    refused = one_line_refusal(elman("score", tag_run, treebank, "--picture", tmp_path / "a.png"))
+    assert "--picture is for classifiers" in refused
     refused = one_line_refusal(elman("train", "tag", "--out", stream_run, "--resume"))
     assert "train lm" in refused
 

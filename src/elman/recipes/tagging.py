@@ -52,17 +52,12 @@ class TrainedTagger:
         sentences: Iterable[Sequence[str]],
         *,
         batch_size: int = DECODED_AT_ONCE,
-        on_tagged: Callable[[int], None] = lambda num_tokens: None,
     ) -> Iterator[list[str]]:
         """Yield the tags of each sentence as files spell them, in order; [] for one without tokens.
 
-        A sentence has the same tags alone and in every batch. `on_tagged` is told how many tokens
-        have been tagged by now.
+        A sentence has the same tags alone and in every batch.
         """
-        done = 0
         for tags in decode_in_order(sentences, self._decode, batch_size=batch_size):
-            done += len(tags or ())
-            on_tagged(done)
             yield tags or []
 
     def answers(
@@ -80,18 +75,18 @@ class TrainedTagger:
 
     def _decode(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         emissions_BTC, batch = self.emissions(sentences)
-        return self._best(emissions_BTC, batch)[0]
+        return self.best(emissions_BTC, batch)[0]
 
     def _answer(self, sentences: Sequence[Sequence[str]]) -> list[TaggedTokens]:
         emissions_BTC, batch = self.emissions(sentences)
-        tags, best_BT = self._best(emissions_BTC, batch)
+        tags, best_BT = self.best(emissions_BTC, batch)
         with torch.inference_mode():
             probs_BTC = self.model.tag_probs(emissions_BTC, batch.lengths_B)
             chosen_BT = probs_BTC.gather(2, best_BT.unsqueeze(2)).squeeze(2).tolist()
         rows = zip(tags, chosen_BT, strict=True)
         return [TaggedTokens(tuple(row), tuple(probs[: len(row)])) for row, probs in rows]
 
-    def _best(
+    def best(
         self, emissions_BTC: torch.Tensor, batch: TagBatch
     ) -> tuple[list[list[str]], torch.Tensor]:
         """Return the best tags as files spell them, and their ids best_BT in the scheme learnt."""
@@ -152,9 +147,7 @@ def tag_report(
     vocabulary = tagger.vocabulary
     normal = [[vocabulary.words.normalise(token) for token in tokens] for tokens, _ in rows]
     gold = [list(tags) for _, tags in rows]
-    predicted = list(
-        tagger.tag((tokens for tokens, _ in rows), batch_size=batch_size, on_tagged=on_scored)
-    )
+    predicted, loss = _tags_and_loss(tagger, rows, batch_size, on_scored)
     usual = [vocabulary.usual_tags(tokens) for tokens in normal]
     written = vocabulary.tags.written
     known = vocabulary.known_words
@@ -172,28 +165,53 @@ def tag_report(
             (usual, vocabulary.usual.tags),
         )
     ]
-    loss = _loss_of_known(tagger, rows, batch_size)
     return TagReport(figures[0], figures[1], loss.nats.item(), loss.count)
 
 
+def _tags_and_loss(
+    tagger: TrainedTagger,
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]],
+    batch_size: int,
+    on_scored: Callable[[int], None],
+) -> tuple[list[list[str]], LossSum]:
+    """Return the predicted tags of each sentence, and the loss over those of known gold tags."""
+    losses = [LossSum.zero()]
+
+    def decode(chunk: list[Sequence[tuple[str, int | None]]]) -> list[list[str]]:
+        emissions_BTC, batch = tagger.emissions([[token for token, _ in row] for row in chunk])
+        losses.append(_loss_of_known(tagger, emissions_BTC, batch, chunk))
+        return tagger.best(emissions_BTC, batch)[0]
+
+    with_ids = (
+        list(zip(tokens, tagger.vocabulary.tags.ids(tags), strict=True)) for tokens, tags in rows
+    )
+    predicted, done = list[list[str]](), 0
+    for tags in decode_in_order(with_ids, decode, batch_size=batch_size):
+        predicted.append(tags or [])
+        done += len(predicted[-1])
+        on_scored(done)
+    return predicted, sum(losses[1:], losses[0])
+
+
 def _loss_of_known(
-    tagger: TrainedTagger, rows: Sequence[tuple[Sequence[str], Sequence[str]]], batch_size: int
+    tagger: TrainedTagger,
+    emissions_BTC: torch.Tensor,
+    batch: TagBatch,
+    rows: Sequence[Sequence[tuple[str, int | None]]],
 ) -> LossSum:
-    """Return the loss over the sentences whose tags the tagger all knows."""
-    total = LossSum.zero()
-    with_ids = ((tokens, tagger.vocabulary.tags.ids(tags)) for tokens, tags in rows if tokens)
-    known = [(tokens, ids) for tokens, ids in with_ids if None not in ids]
-    known.sort(key=lambda row: len(row[0]))
-    for first in range(0, len(known), batch_size):
-        chunk = known[first : first + batch_size]
-        emissions_BTC, batch = tagger.emissions([tokens for tokens, _ in chunk])
-        tags_BT = torch.zeros_like(batch.ids_BT)
-        for row, (_, ids) in enumerate(chunk):
-            tags_BT[row, : len(ids)] = torch.tensor(ids)
-        with torch.inference_mode():
-            nats = tagger.model.tag_nats(emissions_BTC, tags_BT, batch.lengths_B)
-        total += LossSum(nats, batch.num_targets)
-    return total
+    """Return the loss of the rows of a batch whose tags the tagger all knows."""
+    known, tags_BT = list[int](), torch.zeros_like(batch.ids_BT)
+    for place, row in enumerate(rows):
+        ids = [number for _, number in row if number is not None]
+        if len(ids) == len(row):
+            known.append(place)
+            tags_BT[place, : len(ids)] = torch.tensor(ids)
+    if not known:
+        return LossSum.zero()
+    lengths_B = batch.lengths_B[known]
+    with torch.inference_mode():
+        nats = tagger.model.tag_nats(emissions_BTC[known], tags_BT[known], lengths_B)
+    return LossSum(nats, int(lengths_B.sum()))
 
 
 def score_tagged(
