@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from stack_promises import STACK_PROMISES, all_stacks, why_not_for_stack
 from subjects import PATHS, Subject, why_not_applicable
+from translation_promises import TRANSLATION_PROMISES, all_meetings
 
 from elman.cells.registry import CELLS
 
@@ -73,11 +74,17 @@ def conversion_entry(key: str, target: str, reasons: Reasons) -> str:
     return reasons.number(refused[0]) if refused and refused[0] else entry
 
 
+def meeting_entry(name: str, promise: str, reasons: Reasons) -> str:
+    (meeting,) = (each for each in all_meetings() if str(each) == name)
+    return kept(lambda: TRANSLATION_PROMISES[promise](meeting))
+
+
 def show(
     console: Console,
     title: str,
     columns: Sequence[str],
     entry: Callable[[str, str, Reasons], str],
+    rows: Sequence[str] = tuple(CELLS),
 ) -> bool:
     reasons = Reasons()
     console.print(f"\n[bold]{title}[/]\n")
@@ -86,7 +93,7 @@ def show(
     for number in range(1, len(columns) + 1):
         table.add_column(str(number), justify="center")
     holds = True
-    for key in CELLS:
+    for key in rows:
         entries = [entry(key, column, reasons) for column in columns]
         holds = holds and not any(BROKEN in result for result in entries)
         table.add_row(f"  {key}", *entries)
@@ -114,6 +121,13 @@ def main() -> int:
             layers_entry,
         ),
         show(console, "Conversions: there and back", FORMATS, conversion_entry),
+        show(
+            console,
+            "Encoder-decoders: cell, attention, query, place of the context",
+            list(TRANSLATION_PROMISES),
+            meeting_entry,
+            [str(meeting) for meeting in all_meetings()],
+        ),
     ]
     return 0 if all(held) else 1
 

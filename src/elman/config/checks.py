@@ -5,15 +5,29 @@ default: silence would let a person believe that it acts.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 
 from elman.config.fields import check_value, setting_facts, shown
 from elman.config.settings import ModelSettings, Settings, TextSettings
+from elman.config.translate_settings import PairData, TransductionModel
 from elman.errors import SettingError
+
+
+def _names_of(section: type) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(section))
+
 
 # setting, the setting that decides whether it acts, and the values under which it does
 _ACTS_ONLY_WITH = (
     ("model.bidirectional", "model.task", ("classify", "tag", "translate")),
     ("model.pooling", "model.task", ("classify",)),
+    *((f"data.{name}", "model.task", ("translate",)) for name in _names_of(PairData)),
+    *((f"model.{name}", "model.task", ("translate",)) for name in _names_of(TransductionModel)),
+    ("text.target_level", "model.task", ("translate",)),
+    ("training.scheduled_sampling", "model.task", ("translate",)),
+    ("model.attention_bias", "model.attention", ("projected",)),
+    ("model.attention_size", "model.attention", ("additive", "multi_head")),
+    ("model.coverage", "model.attention", ("additive",)),
     ("model.activation", "model.kind", ("elman",)),
     ("model.reset", "model.kind", ("gru",)),
     ("model.update", "model.kind", ("gru",)),
@@ -58,6 +72,8 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
     yield from _text_clashes(settings.text)
     yield from _data_clashes(settings)
     yield from _model_clashes(settings.model)
+    if settings.model.task == "translate":
+        yield from _transduction_clashes(settings)
     training = settings.training
     if training.epochs and training.updates:
         yield SettingError(
@@ -136,6 +152,35 @@ def _model_clashes(model: ModelSettings) -> Iterator[SettingError]:
         yield SettingError(
             "model.projection_size must be at most model.hidden_size",
             got=f"{model.projection_size} for {model.hidden_size} units",
+        )
+
+
+def _transduction_clashes(settings: Settings) -> Iterator[SettingError]:
+    text, data, model = settings.text, settings.data, settings.model
+    if text.unit != "line":
+        yield SettingError("text.unit of pairs must be line", got=shown(text.unit))
+    if model.input == "series":
+        yield SettingError("model.input of pairs must be of tokens", got=shown(model.input))
+    if model.attention != "none" and model.context == "state":
+        yield SettingError(
+            'model.context = "state" needs model.attention = "none"',
+            got=f"model.attention = {shown(model.attention)}",
+            allowed="transition, output or both",
+        )
+    for part in ("train", "valid", "test"):
+        sides = getattr(data, part), getattr(data, f"{part}_target")
+        if sides[1] and len(sides[0]) != len(sides[1]):
+            yield SettingError(
+                f"data.{part} and data.{part}_target must name as many files as each other",
+                got=f"{len(sides[0])} and {len(sides[1])}",
+            )
+    readers = (model.encoder_size or model.hidden_size) * (2 if model.bidirectional else 1)
+    if model.attention in ("dot", "scaled_dot") and readers != model.hidden_size:
+        yield SettingError(
+            f"{model.attention} attention needs an encoder as wide as the decoder",
+            got=f"{readers} and {model.hidden_size}",
+            hint="set model.encoder_size to half of model.hidden_size where both ways are read, or "
+            'model.attention = "projected"',
         )
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from elman.config.translate_settings import PairData, TransductionModel
+
 Count = Annotated[int, Field(ge=1)]
 OrNone = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -24,6 +26,10 @@ class TextSettings:
     """How text becomes ids."""
 
     level: Annotated[Level, Field(description="What one token is.")] = "char"
+    target_level: Annotated[
+        Literal["same", "char", "byte", "word", "bpe"],
+        Field(description="translate: what one token of a target is; same: as level says."),
+    ] = "same"
     unit: Annotated[
         Unit,
         Field(
@@ -72,7 +78,7 @@ class TextSettings:
 
 
 @dataclass(frozen=True)
-class DataSettings:
+class DataSettings(PairData):
     """Which files are learnt from and which are held out."""
 
     train: Annotated[
@@ -108,7 +114,7 @@ class DataSettings:
 
 
 @dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(TransductionModel):
     """What the model is made of."""
 
     task: Annotated[
@@ -320,6 +326,13 @@ class TrainingSettings:
         Field(
             description="Share of each target that is spread over the whole vocabulary while "
             "learning; every loss that is told is the plain one."
+        ),
+    ] = 0.0
+    scheduled_sampling: Annotated[
+        Share,
+        Field(
+            description="translate: share of the target tokens that the decoder reads which are "
+            "its own guesses in place of the right ones."
         ),
     ] = 0.0
     average_decay: Annotated[

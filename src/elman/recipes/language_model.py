@@ -72,7 +72,9 @@ class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
             generator(settings.training.seed, "initialisation"),
         )
 
-    def objective(self, model: RecurrentLanguageModel, settings: Settings) -> LanguageObjective:
+    def objective(
+        self, model: RecurrentLanguageModel, settings: Settings, prepared: PreparedText
+    ) -> LanguageObjective:
         """Return next-token prediction."""
         return LanguageObjective(model, settings.training)
 

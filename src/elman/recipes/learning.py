@@ -92,8 +92,11 @@ def start_run(
     try:
         cache.mkdir(exist_ok=True)
         on_stage("reading the data …")
+        first = () if request.config_text else task.first_suggestions(early, cache)
+        early = _settings(task, request, first)
         prepared = task.prepare(early, cache)
-        settings = _settings(task, request, _suggestions(task, request, early, prepared))
+        more = _suggestions(task, request, early, prepared)
+        settings = _settings(task, request, (*first, *more))
         if request.budget_seconds is not None:
             on_stage("measuring how fast this machine is …")
         return _begin(task, request, folder, settings, prepared)
@@ -272,7 +275,7 @@ def _trainer(
             got=f"model.hidden_size = {settings.model.hidden_size} and {sizes}",
             hint="choose smaller sizes",
         ) from None
-    objective = task.objective(model, settings)
+    objective = task.objective(model, settings, prepared)
     return Trainer(objective, source, settings.training, plan, total_updates=updates), notices
 
 

@@ -66,6 +66,10 @@ class Task(ABC, Generic[PreparedT, ModelT, BatchT]):
     def lasting_names(self, data: DataSettings) -> DataSettings:
         """Return `data` with names of files that mean the same from any folder."""
 
+    def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
+        """Return overrides from a short look at the data, for what preparing depends on."""
+        return ()
+
     @abstractmethod
     def prepare(self, settings: Settings, scratch: Path) -> PreparedT:
         """Read, split and encode; large arrays go into the folder `scratch`."""
@@ -92,7 +96,9 @@ class Task(ABC, Generic[PreparedT, ModelT, BatchT]):
         """Return a new model of these settings, drawn from `training.seed`."""
 
     @abstractmethod
-    def objective(self, model: ModelT, settings: Settings) -> Objective[ModelT, BatchT]:
+    def objective(
+        self, model: ModelT, settings: Settings, prepared: PreparedT
+    ) -> Objective[ModelT, BatchT]:
         """Return what training makes small."""
 
     @abstractmethod

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from elman.checkpoints.run_folder import RunFolder
 from elman.config.fields import shown
-from elman.config.settings import Settings, TextSettings
+from elman.config.settings import Settings, Task, TextSettings
 from elman.errors import RunError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
@@ -47,10 +47,24 @@ def require_same_text(settings: TextSettings, tokenizer: Tokenizer, path: Path) 
             )
 
 
+def task_of(path: str | Path) -> Task:
+    """Return the task of the run at `path`. Raises `RunError` where there is none to use."""
+    return RunFolder.open(path).settings.model.task
+
+
 def open_trained(path: str | Path) -> TrainedModel:
-    """Open the run at `path` and load its best weights. Raises `RunError` where that cannot be."""
+    """Open the language model at `path` and load its best weights.
+
+    Raises `RunError` where that cannot be, and for a run of another task.
+    """
     folder = RunFolder.open(path)
     settings = folder.settings
+    if settings.model.task != "lm":
+        raise RunError(
+            f"the run {path} is no language model",
+            got=f"model.task = {settings.model.task}",
+            hint="its answers are written by elman predict, its figures by elman score",
+        )
     tokenizer = tokenizer_from_json(folder.tokenizer_json)
     require_same_text(settings.text, tokenizer, folder.path)
     model = RecurrentLanguageModel(

@@ -20,6 +20,7 @@ from elman.apps.cli.data import data
 from elman.apps.cli.demo import demo
 from elman.apps.cli.generate import generate
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
+from elman.apps.cli.predict import predict
 from elman.apps.cli.score import score
 from elman.apps.cli.train import train
 from elman.errors import ElmanError, one_line
@@ -40,7 +41,7 @@ def build_app() -> App:
         console=Console(highlight=False),
         error_console=Console(stderr=True, highlight=False),
     )
-    for verb in (demo, score, generate, convert):
+    for verb in (demo, score, predict, generate, convert):
         app.command(verb)
     app.command(train)
     app.command(data)

@@ -34,6 +34,11 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def output_console() -> Console:
+    """Return the console of standard output, where results go."""
+    return Console(highlight=False)
+
+
 def print_json(value: object) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(value, ensure_ascii=False, allow_nan=False))

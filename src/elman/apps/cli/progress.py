@@ -144,17 +144,19 @@ class Pace:
 
 
 @contextmanager
-def scoring(console: Console) -> Iterator[Callable[[int], None]]:
+def scoring(console: Console, unit: str = "tokens") -> Iterator[Callable[[int], None]]:
     """Yield a function that tells how many tokens of a text of unknown length are scored."""
     line, speed = ProgressLine(console, "scoring", None, "scored"), Speed()
     speed.at(0)
     with line.shown():
-        yield lambda done: line.at(done, f"{_count(console, done)}{speed.at(done):,.0f} tokens/s")
+        yield lambda done: line.at(
+            done, f"{_count(console, done, unit)}{speed.at(done):,.0f} {unit}/s"
+        )
 
 
-def _count(console: Console, done: int) -> str:
+def _count(console: Console, done: int, unit: str) -> str:
     """Return the count, for a terminal alone: a line in a log begins with it."""
-    return f"{done:,} tokens, " if console.is_terminal else ""
+    return f"{done:,} {unit}, " if console.is_terminal else ""
 
 
 class TrainingProgress:

@@ -1,0 +1,79 @@
+"""`elman predict`: what a trained model says of each line of a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from elman.apps.cli.options import Run, Whole
+from elman.apps.cli.search_options import SearchOptions, asked_search
+
+
+def predict(
+    run: Run,
+    file: Annotated[str, Parameter(help="File to read; - reads standard input.")],
+    *,
+    out: Annotated[
+        Path | None,
+        Parameter(help="File to write, whole or not at all. [default: standard output]"),
+    ] = None,
+    json: Annotated[
+        bool,
+        Parameter(
+            name="--json", negative="", show_default=False, help="One JSON object for each line."
+        ),
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Classifiers: the probability of every label too."
+        ),
+    ] = False,
+    format_: Annotated[
+        str,
+        Parameter(
+            name="--format",
+            help="How the file is read, such as text, tsv, csv or jsonl; auto: as its ending says, "
+            "lines of text where that names none.",
+        ),
+    ] = "auto",
+    column: Annotated[
+        str,
+        Parameter(
+            help="Column to read, its name or its number from 1. [default: as in training]",
+            show_default=False,
+        ),
+    ] = "",
+    encoding: Annotated[
+        str | None, Parameter(help="Encoding of the file. [default: as the run says]")
+    ] = None,
+    batch_size: Annotated[Whole, Parameter(help="Rows read at once. Changes no answer.")] = 64,
+    search: SearchOptions | None = None,
+    attention: Annotated[
+        Path | None,
+        Parameter(help="Sequences: a new folder for what was attended to, numbers and pictures."),
+    ] = None,
+) -> int:
+    """Answer each line of a file, in order: one line is written for each that is read.
+
+    A classifier writes a label, a tab and its probability. A blank line is answered by a blank one.
+    """
+    from elman.apps.cli.output import say
+    from elman.recipes.predicting import predict_file
+    from elman.recipes.prediction_request import PredictRequest
+
+    request = PredictRequest(
+        name=file,
+        out=out,
+        as_json=json,
+        all_probabilities=probabilities,
+        data_format=format_,
+        column=column,
+        encoding=encoding,
+        batch_size=batch_size,
+        search=None if search is None else asked_search(search),
+        attention=attention,
+    )
+    for notice in predict_file(run, request):
+        say(f"note: {notice}")
+    return 0

@@ -1,0 +1,26 @@
+"""What a person asks of `elman predict`, for every task alike."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from elman.decoding.translation_steps import TranslationSearch
+
+
+@dataclass(frozen=True)
+class PredictRequest:
+    """What to answer and how to write it; "" and None leave a choice to the run.
+
+    `out` None is standard output. No size changes an answer. `search` and
+    `attention`, a folder for what was attended to, are for runs of sequences.
+    """
+
+    name: str
+    out: Path | None = None
+    as_json: bool = False
+    all_probabilities: bool = False
+    data_format: str = "auto"
+    column: str = ""
+    encoding: str | None = None
+    batch_size: int = 64
+    search: TranslationSearch | None = None
+    attention: Path | None = None
