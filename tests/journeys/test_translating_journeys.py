@@ -172,7 +172,7 @@ def test_parallel_files_lose_a_pair_on_both_sides_and_must_be_as_long(
 def test_no_source_that_is_held_out_is_learnt_from(elman: Elman, tmp_path: Path) -> None:
     """Every source twice, with two targets: both go to the same part."""
     path = tmp_path / "pairs.csv"
-    rows = [f"{one},{two}\n" for source, two in PAIRS for one in (source, source)]
+    rows = [f"{one},{target}\n" for one, two in PAIRS for target in (two, f"{two}s")]
     path.write_text("source,target\n" + "".join(rows), encoding="utf-8")
     run = tmp_path / "run"
     done = elman(

@@ -1,12 +1,38 @@
 """`elman predict`: what a trained model says of each line of a file."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from elman.apps.cli.options import Run, Whole
-from elman.apps.cli.search_options import SearchOptions, asked_search
+from elman.apps.cli.search_options import AnswerOptions, asked_search
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ReadOptions:
+    """How the file is read."""
+
+    format_: Annotated[
+        str,
+        Parameter(
+            name="--format",
+            help="How the file is read, such as text, tsv, csv or jsonl; auto: as its ending says, "
+            "lines of text where that names none.",
+        ),
+    ] = "auto"
+    column: Annotated[
+        str,
+        Parameter(
+            help="Column to read, its name or its number from 1. [default: as in training]",
+            show_default=False,
+        ),
+    ] = ""
+    encoding: Annotated[
+        str | None, Parameter(help="Encoding of the file. [default: as the run says]")
+    ] = None
 
 
 def predict(
@@ -29,30 +55,9 @@ def predict(
             negative="", show_default=False, help="Classifiers: the probability of every label too."
         ),
     ] = False,
-    format_: Annotated[
-        str,
-        Parameter(
-            name="--format",
-            help="How the file is read, such as text, tsv, csv or jsonl; auto: as its ending says, "
-            "lines of text where that names none.",
-        ),
-    ] = "auto",
-    column: Annotated[
-        str,
-        Parameter(
-            help="Column to read, its name or its number from 1. [default: as in training]",
-            show_default=False,
-        ),
-    ] = "",
-    encoding: Annotated[
-        str | None, Parameter(help="Encoding of the file. [default: as the run says]")
-    ] = None,
+    reading: ReadOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Rows read at once. Changes no answer.")] = 64,
-    search: SearchOptions | None = None,
-    attention: Annotated[
-        Path | None,
-        Parameter(help="Sequences: a new folder for what was attended to, numbers and pictures."),
-    ] = None,
+    sequences: AnswerOptions | None = None,
 ) -> int:
     """Answer each line of a file, in order: one line is written for each that is read.
 
@@ -62,17 +67,18 @@ def predict(
     from elman.recipes.predicting import predict_file
     from elman.recipes.prediction_request import PredictRequest
 
+    how = reading or ReadOptions()
     request = PredictRequest(
         name=file,
         out=out,
         as_json=json,
         all_probabilities=probabilities,
-        data_format=format_,
-        column=column,
-        encoding=encoding,
+        data_format=how.format_,
+        column=how.column,
+        encoding=how.encoding,
         batch_size=batch_size,
-        search=None if search is None else asked_search(search),
-        attention=attention,
+        search=None if sequences is None else asked_search(sequences),
+        attention=None if sequences is None else sequences.attention,
     )
     for notice in predict_file(run, request):
         say(f"note: {notice}")

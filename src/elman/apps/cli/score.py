@@ -8,7 +8,7 @@ from rich.console import Console
 
 from elman.apps.cli.options import Json, Run, Whole
 from elman.apps.cli.output import error_console, print_json, say, score_table
-from elman.apps.cli.search_options import SearchOptions
+from elman.apps.cli.search_options import PairScoreOptions
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
@@ -42,21 +42,7 @@ def score(
         Literal["refuse", "replace", "skip"] | None,
         Parameter(help="Symbols that the model never saw. [default: as the run says]"),
     ] = None,
-    targets: Annotated[
-        list[str] | None,
-        Parameter(
-            help="Sequences: files whose lines are the targets of the lines of FILES.",
-            consume_multiple=True,
-            negative="",
-        ),
-    ] = None,
-    phones: Annotated[
-        bool,
-        Parameter(
-            negative="", show_default=False, help="Sequences: what blanks part is called a phone."
-        ),
-    ] = False,
-    search: SearchOptions | None = None,
+    sequences: PairScoreOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
     json: Json = False,
@@ -85,8 +71,8 @@ def score(
     if task_of(run) == "translate":
         from elman.apps.cli.score_translations import show_translation_scores
 
-        how = search or SearchOptions()
-        show_translation_scores(run, request, targets or (), how, phones=phones, as_json=json)
+        how = sequences or PairScoreOptions()
+        show_translation_scores(run, request, how, as_json=json)
     elif minimal_pairs is not None:
         _judge(run, minimal_pairs, request, as_json=json)
     else:

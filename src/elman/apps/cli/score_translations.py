@@ -1,24 +1,17 @@
 """`elman score` of an encoder-decoder: loss, BLEU, chrF, exact matches, error rates."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from elman.apps.cli.output import error_console, output_console, print_json, say
 from elman.apps.cli.progress import scoring
-from elman.apps.cli.search_options import SearchOptions, asked_search
+from elman.apps.cli.search_options import PairScoreOptions, asked_search
 from elman.apps.cli.translation_output import signatures, translation_figures
 from elman.recipes.scoring import ScoreRequest
 from elman.recipes.translating import open_translator, score_pairs
 
 
 def show_translation_scores(
-    run: Path,
-    request: ScoreRequest,
-    targets: Sequence[str],
-    search: SearchOptions,
-    *,
-    phones: bool,
-    as_json: bool,
+    run: Path, request: ScoreRequest, options: PairScoreOptions, *, as_json: bool
 ) -> None:
     """Answer the sources of pairs, and show the figures of the answers."""
     translator = open_translator(run)
@@ -26,10 +19,10 @@ def show_translation_scores(
         report, notices = score_pairs(
             translator,
             request.names,
-            targets,
-            translator.search(asked_search(search)),
+            options.targets or (),
+            translator.search(asked_search(options)),
             encoding=request.encoding,
-            phones=phones,
+            phones=options.phones,
             batch_size=request.batch_size,
             on_scored=on_scored,
         )

@@ -1,6 +1,7 @@
 """How answers of sequences are searched for: the options of `elman predict` and `elman score`."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -39,6 +40,38 @@ class SearchOptions:
             negative="",
             show_default=False,
             help="Sequences: an unknown word is copied from where the model attends most.",
+        ),
+    ] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class AnswerOptions(SearchOptions):
+    """Sequences: how answers are searched for, and what is written beside them."""
+
+    attention: Annotated[
+        Path | None,
+        Parameter(help="Sequences: a new folder for what was attended to, numbers and pictures."),
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PairScoreOptions(SearchOptions):
+    """Sequences: how answers are searched for, and what they are measured against."""
+
+    targets: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Sequences: files whose lines are the targets of the lines of FILES.",
+            consume_multiple=True,
+            negative="",
+        ),
+    ] = None
+    phones: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Sequences: what blanks part is called a phone."
         ),
     ] = False
 

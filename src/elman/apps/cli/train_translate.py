@@ -1,5 +1,6 @@
 """`elman train translate`: learn to write another sequence for each source."""
 
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -7,10 +8,11 @@ from cyclopts import Parameter
 from elman.apps.cli.train_options import FileOptions, Names, Out, RunOptions, invocation
 
 
-def translate(
-    *,
-    out: Out,
-    files: FileOptions | None = None,
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PairOptions:
+    """Where the two sides of a pair stand."""
+
     targets: Annotated[
         Names,
         Parameter(
@@ -19,21 +21,28 @@ def translate(
             consume_multiple=True,
             negative="",
         ),
-    ] = None,
+    ] = None
     valid_targets: Annotated[
         Names,
         Parameter(help="The same for --valid.", consume_multiple=True, negative=""),
-    ] = None,
+    ] = None
     test_targets: Annotated[
         Names,
         Parameter(help="The same for --test.", consume_multiple=True, negative=""),
-    ] = None,
+    ] = None
     source_column: Annotated[
         str | None, Parameter(help="Column of the sources: its name, or its number from 1.")
-    ] = None,
+    ] = None
     target_column: Annotated[
         str | None, Parameter(help="Column of the targets: its name, or its number from 1.")
-    ] = None,
+    ] = None
+
+
+def translate(
+    *,
+    out: Out,
+    files: FileOptions | None = None,
+    pairs: PairOptions | None = None,
     level: Annotated[
         Literal["char", "byte", "word", "bpe"] | None, Parameter(help="What one token is.")
     ] = None,
@@ -52,25 +61,27 @@ def translate(
     Reads TSV, CSV, JSON Lines, or two files line by line; builtin:reversal is a task to try. At the
     end the pairs held out are answered, and the answers measured beside the teacher-forced loss.
     """
+    given = pairs or PairOptions()
     asked = invocation(
         out,
         files,
         options,
         {
-            "data.source_column": source_column,
-            "data.target_column": target_column,
+            "data.source_column": given.source_column,
+            "data.target_column": given.target_column,
             "text.level": level,
             "text.target_level": target_level,
         },
     )
-    from dataclasses import replace
-
     from elman.apps.cli.training_run import run_training
     from elman.apps.cli.translate_view import TranslateView
     from elman.recipes.presets import PRESETS
 
-    sides = {"train": targets, "valid": valid_targets, "test": test_targets}
-    more = {f"{name}_target": tuple(given or ()) for name, given in sides.items()}
+    more = {
+        "train_target": tuple(given.targets or ()),
+        "valid_target": tuple(given.valid_targets or ()),
+        "test_target": tuple(given.test_targets or ()),
+    }
     asked = replace(
         asked,
         files={**asked.files, **more},
