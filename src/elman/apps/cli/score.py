@@ -55,6 +55,23 @@ def score(
     from elman.recipes.scoring import ScoreRequest
     from elman.recipes.trained import task_of
 
+    _require_one(files, minimal_pairs, per_token)
+    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
+    if task_of(run) == "translate":
+        from elman.apps.cli.score_translations import show_translation_scores
+
+        how = sequences or PairScoreOptions()
+        show_translation_scores(run, request, how, as_json=json)
+    elif minimal_pairs is not None:
+        _judge(run, minimal_pairs, request, as_json=json)
+    else:
+        _score(run, request, as_json=json)
+    return 0
+
+
+def _require_one(
+    files: list[str] | None, minimal_pairs: Path | None, per_token: Path | None
+) -> None:
     if bool(files) == (minimal_pairs is not None):
         raise SettingError(
             "elman score needs a text",
@@ -67,17 +84,6 @@ def score(
             got="both",
             hint="leave one of them out",
         )
-    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
-    if task_of(run) == "translate":
-        from elman.apps.cli.score_translations import show_translation_scores
-
-        how = sequences or PairScoreOptions()
-        show_translation_scores(run, request, how, as_json=json)
-    elif minimal_pairs is not None:
-        _judge(run, minimal_pairs, request, as_json=json)
-    else:
-        _score(run, request, as_json=json)
-    return 0
 
 
 def _score(run: Path, request: "ScoreRequest", *, as_json: bool) -> None:
