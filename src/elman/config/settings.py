@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elman.config.reading_settings import OrNone, ReadingModel, RowData
+from elman.config.reading_settings import OrNone, RowTraining
+from elman.config.translate_settings import PairData, TransductionModel
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -24,6 +25,10 @@ class TextSettings:
     """How text becomes ids."""
 
     level: Annotated[Level, Field(description="What one token is.")] = "char"
+    target_level: Annotated[
+        Literal["same", "char", "byte", "word", "bpe"],
+        Field(description="translate: what one token of a target is; same: as level says."),
+    ] = "same"
     unit: Annotated[
         Unit,
         Field(
@@ -72,7 +77,7 @@ class TextSettings:
 
 
 @dataclass(frozen=True)
-class DataSettings(RowData):
+class DataSettings(PairData):
     """Which files are learnt from and which are held out."""
 
     train: Annotated[
@@ -108,7 +113,7 @@ class DataSettings(RowData):
 
 
 @dataclass(frozen=True)
-class ModelSettings(ReadingModel):
+class ModelSettings(TransductionModel):
     """What the model is made of."""
 
     kind: Annotated[
@@ -253,7 +258,7 @@ class ModelSettings(ReadingModel):
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(RowTraining):
     """How weights are learnt."""
 
     batch_size: Annotated[
@@ -326,13 +331,6 @@ class TrainingSettings:
             "learning; every loss that is told is the plain one."
         ),
     ] = 0.0
-    class_weights: Annotated[
-        Literal["none", "balanced"],
-        Field(
-            description="classify: balanced lets rare labels weigh more while learning, so that "
-            "all weigh the same; every loss that is told is the plain one."
-        ),
-    ] = "none"
     average_decay: Annotated[
         Share,
         Field(
