@@ -220,6 +220,28 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
         assert digests[0] == digests[1], name
 
 
+def test_two_sides_must_have_as_many_files_as_each_other(
+    elman: Elman, run: Path, table: Path
+) -> None:
+    for targets, told in (((table, table), "1 and 2 files"), (("-",), "only once")):
+        first = "-" if targets == ("-",) else str(table)
+        refused = elman("score", run, first, "--targets", *targets, stdin="a\n")
+        assert refused.returncode == 2
+        assert told in refused.stderr
+
+
+@pytest.mark.parametrize("options", [("--beam", "2"), ("--attention", "folder")])
+def test_options_of_sequences_are_refused_by_runs_of_other_tasks(
+    elman: Elman, line_run: Path, table: Path, options: tuple[str, str]
+) -> None:
+    refused = elman("predict", line_run, table, *options)
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    scored = elman("score", line_run, table, "--beam", "2")
+    assert scored.returncode == 2
+    assert "write sequences" in scored.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

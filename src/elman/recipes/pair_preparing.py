@@ -15,11 +15,11 @@ from elman.data.repeats import FirstSeen
 from elman.data.splits import split_lines
 from elman.data.token_array import LineArray, join_lines
 from elman.decoding.translation_steps import TargetIds
-from elman.errors import DataError, SettingError
+from elman.errors import DataError
+from elman.recipes.named_files import require_names
 from elman.recipes.pairs import PairReader
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.text.building import build_tokenizer
-from elman.text.raw_files import is_standard_input
 from elman.text.tokenizer import Tokenizer
 
 LEAST_GROWTH = 0.5
@@ -159,9 +159,7 @@ def prepare_pairs(settings: Settings, scratch: Path) -> PreparedPairs:
     cannot be read.
     """
     data = settings.data
-    _require_read_once(settings)
-    if not data.train:
-        raise DataError("there is nothing to learn from", hint="name pairs with --data FILE")
+    require_names(data)
     reader = PairReader(settings, scratch)
     seen = FirstSeen() if data.repeats == "drop" else None
     found: dict[PartName, list[TextPair]] = {
@@ -186,18 +184,6 @@ def prepare_pairs(settings: Settings, scratch: Path) -> PreparedPairs:
         raise DataError("there is no pair to learn from")
     notices += [*source.notices, *target.notices]
     return PreparedPairs(source, target, parts, tuple(dict.fromkeys(notices)))
-
-
-def _require_read_once(settings: Settings) -> None:
-    data = settings.data
-    names = [
-        name
-        for part in PART_NAMES
-        for name in (*getattr(data, part), *getattr(data, f"{part}_target"))
-    ]
-    times = sum(map(is_standard_input, names))
-    if times > 1:
-        raise SettingError("standard input can be read only once", got=f"- named {times} times")
 
 
 def _read(

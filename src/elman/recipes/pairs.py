@@ -5,14 +5,16 @@ from pathlib import Path
 
 from elman.config.settings import Settings
 from elman.data.formats import format_of
-from elman.data.pairs import TextPair, parallel_pairs, read_pairs
+from elman.data.labelled import read_labelled
+from elman.data.pairs import TextPair, pair_columns, parallel_pairs, read_pairs
 from elman.data.reversal import invented_names, reversal_pairs
 from elman.data.row_log import RowLog
-from elman.data.tables import TableOptions
+from elman.data.tables import TableOptions, TableRows
 from elman.errors import DataError
-from elman.recipes.corpus import BUILT_IN_PREFIX, open_corpus
+from elman.recipes.corpus import BUILT_IN_PREFIX
+from elman.recipes.named_files import text_sources
 from elman.text.raw_files import is_standard_input
-from elman.text.reading import TextSource, iter_lines, open_sources
+from elman.text.reading import TextSource, iter_lines
 
 BUILT_IN_PAIRS = BUILT_IN_PREFIX + "reversal"
 TABLES = ("tsv", "csv", "jsonl")
@@ -42,58 +44,36 @@ class PairReader:
                 )
             yield from reversal_pairs(invented_names())
             return
-        sources = self.sources(names)
         if targets:
-            for source, target in zip(sources, self.sources(targets), strict=True):
+            for source, target in self._parallel(names, targets):
                 log = self._log(source)
                 yield from map(_in_one_line, parallel_pairs(source, target, log))
                 self.notices.extend(log.notices())
             return
-        for source, shown in zip(sources, _shown_names(names, sources), strict=True):
+        data = self.settings.data
+        for source, shown in self._sources(names):
             log = self._log(source)
-            options = self._options(shown)
-            data = self.settings.data
-            yield from map(
-                _in_one_line,
-                read_pairs(
-                    source,
-                    log,
-                    options,
-                    source_column=data.source_column,
-                    target_column=data.target_column,
-                ),
+            found = read_pairs(
+                source,
+                log,
+                self._options(shown),
+                source_column=data.source_column,
+                target_column=data.target_column,
             )
+            yield from map(_in_one_line, found)
             self.notices.extend(log.notices())
-
-    def sources(self, names: Sequence[str]) -> list[TextSource]:
-        """Return the files that `names` name, folders opened, all known to be there."""
-        encoding = self.settings.text.encoding
-        found: list[TextSource] = []
-        for name in names:
-            corpus = open_corpus([name], encoding=encoding, repeats="keep", scratch=self.scratch)
-            copy = corpus.spooled.get(name)
-            if copy is None:
-                found.extend(open_sources([name], encoding=encoding))
-            else:
-                called = "standard input" if is_standard_input(name) else name
-                found.append(TextSource(str(copy), encoding=encoding, name=called))
-        return found
 
     def source_lines(self, name: str) -> Iterator[str]:
         """Yield what is to be translated, one text for each line or row of one file, blanks too.
 
         A file whose ending names no table is read as lines; of a table the column of the sources.
         """
-        for source in self.sources([name]):
-            kind = format_of(
-                name if is_standard_input(name) else source.path, named=self.settings.data.format
-            )
+        for source, shown in self._sources([name]):
+            kind = format_of(shown, named=self.settings.data.format)
             if kind not in TABLES:
                 yield from iter_lines(source.chunks())
                 continue
-            from elman.data.labelled import read_labelled
-
-            options = self._options(source.path)
+            options = self._options(shown)
             column = self.settings.data.source_column
             for row in read_labelled(
                 source,
@@ -104,6 +84,22 @@ class PairReader:
                 blank_texts="keep",
             ):
                 yield row.text.replace("\n", " ")
+
+    def _parallel(
+        self, names: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[tuple[TextSource, TextSource]]:
+        if sum(map(is_standard_input, (*names, *targets))) > 1:
+            raise DataError("standard input can be read only once", got="- on both sides")
+        sides = [[source for source, _ in self._sources(side)] for side in (names, targets)]
+        if len(sides[0]) != len(sides[1]):
+            raise DataError(
+                "there must be a file of targets for each file of sources",
+                got=f"{len(sides[0])} and {len(sides[1])} files",
+            )
+        return zip(*sides, strict=True)
+
+    def _sources(self, names: Sequence[str]) -> Iterator[tuple[TextSource, str]]:
+        return text_sources(names, encoding=self.settings.text.encoding, scratch=self.scratch)
 
     def _log(self, source: TextSource) -> RowLog:
         return RowLog(source.name, self.settings.data.bad_rows)
@@ -122,18 +118,8 @@ def _in_one_line(pair: TextPair) -> TextPair:
     return TextPair(pair.source.replace("\n", " "), pair.target.replace("\n", " "), pair.line)
 
 
-def _shown_names(names: Sequence[str], sources: Sequence[TextSource]) -> list[str]:
-    """Return for each source the name whose ending tells its format."""
-    if len(names) == len(sources):
-        return list(names)
-    return [source.path for source in sources]  # folders were opened
-
-
 def _source_column(source: TextSource, options: TableOptions) -> str:
     """Return the column that `read_pairs` would read sources from, as a number from 1."""
-    from elman.data.pairs import pair_columns
-    from elman.data.tables import TableRows
-
     rows = TableRows(source, options, RowLog(source.name, "skip"))
     if len(rows.columns) < 2:
         return "1"

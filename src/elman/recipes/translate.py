@@ -22,13 +22,12 @@ from elman.evaluation.translation_report import TranslationReport, forced_score
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.encoder_decoder import EncoderDecoder
-from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.learning import Run
+from elman.recipes.named_files import with_lasting_names
 from elman.recipes.pair_preparing import PreparedPairs, prepare_pairs, target_ids
 from elman.recipes.task import Task
 from elman.recipes.translating import Translator, report_of
 from elman.seeding import generator
-from elman.text.raw_files import is_standard_input
 from elman.training.loop import Trainer
 from elman.training.translation_objective import TranslationObjective
 
@@ -64,15 +63,7 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
 
     def lasting_names(self, data: DataSettings) -> DataSettings:
         """Return `data` with absolute names; standard input and built-in data keep theirs."""
-        return replace(
-            data,
-            train=_lasting(data.train),
-            valid=_lasting(data.valid),
-            test=_lasting(data.test),
-            train_target=_lasting(data.train_target),
-            valid_target=_lasting(data.valid_target),
-            test_target=_lasting(data.test_target),
-        )
+        return with_lasting_names(data)
 
     def prepare(self, settings: Settings, scratch: Path) -> PreparedPairs:
         """Read, split and encode the pairs."""
@@ -202,15 +193,6 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
             )
             done += part.num_rows
         return reports
-
-
-def _lasting(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        name
-        if is_standard_input(name) or name.startswith(BUILT_IN_PREFIX)
-        else str(Path(name).absolute())
-        for name in names
-    )
 
 
 def _epochs(num_tokens: int) -> int:
