@@ -17,10 +17,15 @@ from elman.models.encoder_decoder import EncoderDecoder
 
 
 class Between(NamedTuple):
-    """What a search keeps between two tokens; weights_NS are those of the step that made it."""
+    """What a search keeps between two tokens.
+
+    sources_N: the source of each row; view: what the rows may look at, made anew only where another
+    source stands in a row. weights_NS are those of the step that made it.
+    """
 
     state: DecoderState
     view: SourceView
+    sources_N: Tensor
     weights_NS: Tensor | None
 
 
@@ -76,13 +81,17 @@ def translation_steps(model: EncoderDecoder, plan: KernelPlan) -> StepFunctions[
         )
         logits_NV = model.readout.logits(steps.features_BTF[:, 0])
         weights_NS = None if steps.weights_BTS is None else steps.weights_BTS[:, 0]
-        return logits_NV.log_softmax(dim=1), Between(steps.state, before.view, weights_NS)
+        return logits_NV.log_softmax(dim=1), before._replace(
+            state=steps.state, weights_NS=weights_NS
+        )
 
     def reorder(before: Between, rows_N: Tensor) -> Between:
-        weights_NS = before.weights_NS
+        weights_NS, sources_N = before.weights_NS, before.sources_N[rows_N]
+        stays = torch.equal(sources_N, before.sources_N)
         return Between(
             model.decoder.reordered(before.state, rows_N),
-            before.view.rows(rows_N),
+            before.view if stays else before.view.rows(rows_N),
+            sources_N,
             None if weights_NS is None else weights_NS.index_select(0, rows_N),
         )
 
@@ -125,7 +134,7 @@ def search_answers(
     start_ids_B = torch.full((len(sources),), ids.boundary_id, dtype=torch.int64)
     with torch.inference_mode():
         read = model.read(source_BS, torch.tensor(lengths), plan=plan)
-        first = Between(read.state, read.view, None)
+        first = Between(read.state, read.view, torch.arange(len(sources)), None)
         functions = translation_steps(model, plan)
         if model.decoder.attention is not None:
             first = first._replace(weights_NS=torch.zeros(source_BS.shape))
