@@ -10,6 +10,7 @@ from elman.config.settings import ModelSettings, TrainingSettings
 from elman.data.examples import PairBatch
 from elman.evaluation.translation_report import forced_score, num_in_place
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.native_module import native_level
 from elman.models.encoder_decoder import EncoderDecoder, shifted
 from elman.training.translation_objective import TranslationObjective
 
@@ -142,3 +143,39 @@ def test_free_running_accuracy_counts_places_and_the_stop_mark() -> None:
     assert num_in_place([5], [5, 6]) == 1
     assert num_in_place([], []) == 1
     assert num_in_place([6, 5, 6], [5, 6]) == 0
+
+
+@pytest.mark.parametrize("context", ["output", "both"])
+def test_blocks_run_again_give_the_same_loss_and_gradients(context: str) -> None:
+    """`training.recompute` saves memory and changes nothing else."""
+    batch, found = batch_of([2, 3, 2, 3, 2], [3, 2]), []
+    for recompute in (0, 2):
+        objective = objective_of(TrainingSettings(recompute=recompute), context=context)
+        loss = loss_of(objective, batch)
+        loss.minimised.nats.backward()
+        found.append((loss.plain.nats.item(), objective.model))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-12)
+    others = dict(found[1][1].named_parameters())
+    for name, parameter in found[0][1].named_parameters():
+        torch.testing.assert_close(parameter.grad, others[name].grad, msg=name)
+
+
+def test_the_native_loss_gives_what_torch_gives() -> None:
+    if native_level() is None:
+        pytest.skip("the native module is not built")
+    batch, found = batch_of([2, 3, 2], [3], []), {}
+    for choice in ("reference", "native"):
+        objective = objective_of(TrainingSettings(label_smoothing=0.1))
+        objective.model.float()
+        plan = KernelPlan(choice)  # type: ignore[arg-type]
+        generator = torch.Generator().manual_seed(1)
+        loss = objective.loss(batch, None, plan=plan, generator=generator).loss
+        loss.minimised.mean().backward()
+        grad = objective.model.readout.weight.grad
+        assert grad is not None
+        found[choice] = loss, grad
+        assert plan.record()["loss"].startswith("native") == (choice == "native")
+    (one, one_grad), (other, other_grad) = found.values()
+    assert one.minimised.nats.item() == pytest.approx(other.minimised.nats.item(), rel=1e-5)
+    assert one.plain.nats.item() == pytest.approx(other.plain.nats.item(), rel=1e-5)
+    torch.testing.assert_close(one_grad, other_grad, atol=1e-5, rtol=1e-4)
