@@ -148,6 +148,7 @@ def test_scoring_the_same_pairs_gives_the_same_figures_in_any_batches(
     assert json.loads(parallel.stdout) == figures[0]
     table_of = elman("score", run, table, "--beam", "2", "--phones")
     assert "phone error rate" in table_of.stdout
+    assert ["pairs", "90"] in [line.split() for line in table_of.stdout.splitlines()]
     assert "nrefs:1" in table_of.stdout
 
 

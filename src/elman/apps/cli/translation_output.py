@@ -41,6 +41,9 @@ def signatures(figures: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _shown(value: object, form: str, factor: float) -> str:
+    """Return a figure as a person reads it; BLEU of answers too short for its n-grams is none."""
     if isinstance(value, Mapping):
-        value = value.get("score")
-    return "–" if not isinstance(value, int | float) else form.format(value * factor)
+        value = None if 0 in value.get("totals", ()) else value.get("score")
+    if not isinstance(value, int | float):
+        return "–"
+    return form.format(value if factor == 1.0 else value * factor)
