@@ -61,7 +61,7 @@ def test_a_run_keeps_both_vocabularies_and_tells_of_its_pairs(run: Path) -> None
 
 
 @pytest.mark.parametrize("beam", ["1", "3"])
-def test_there_is_one_answer_for_each_line_in_any_company(
+def test_there_is_one_answer_for_each_line_in_any_company(  # cases D10, D11
     elman: Elman, run: Path, tmp_path: Path, beam: str
 ) -> None:
     """Blank lines stay blank, batches change nothing, standard input is a file."""
@@ -152,7 +152,7 @@ def test_scoring_the_same_pairs_gives_the_same_figures_in_any_batches(
     assert "nrefs:1" in table_of.stdout
 
 
-def test_parallel_files_lose_a_pair_on_both_sides_and_must_be_as_long(
+def test_parallel_files_lose_a_pair_on_both_sides_and_must_be_as_long(  # case D11
     elman: Elman, tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"

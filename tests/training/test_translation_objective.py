@@ -57,7 +57,7 @@ def test_targets_are_read_behind_the_mark_and_answered_before_it() -> None:
     assert answers_BT[2, :1].tolist() == [1]
 
 
-def test_padding_is_no_part_of_the_loss_and_of_no_count() -> None:
+def test_padding_is_no_part_of_the_loss_and_of_no_count() -> None:  # case B14
     """All-zero weights, four symbols, one answer in a row and three in the other: ln 4 each."""
     objective, batch = objective_of(zero=True), batch_of([], [2, 3])
     loss = loss_of(objective, batch)
