@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from stack_promises import STACK_PROMISES, all_stacks, why_not_for_stack
 from subjects import PATHS, Subject, why_not_applicable
+from translation_promises import TRANSLATION_PROMISES, all_meetings
 
 from elman.cells.registry import CELLS
 
@@ -79,6 +80,11 @@ def model_entry(name: str, promise: str, reasons: Reasons) -> str:
     return kept(lambda: MODEL_PROMISES[promise](subject))
 
 
+def meeting_entry(name: str, promise: str, reasons: Reasons) -> str:
+    (meeting,) = (each for each in all_meetings() if str(each) == name)
+    return kept(lambda: TRANSLATION_PROMISES[promise](meeting))
+
+
 def show(
     console: Console,
     title: str,
@@ -127,6 +133,13 @@ def main() -> int:
             list(MODEL_PROMISES),
             model_entry,
             [str(model) for model in all_models()],
+        ),
+        show(
+            console,
+            "Encoder-decoders: cell, attention, query, place of the context",
+            list(TRANSLATION_PROMISES),
+            meeting_entry,
+            [str(meeting) for meeting in all_meetings()],
         ),
     ]
     return 0 if all(held) else 1

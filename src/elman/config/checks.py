@@ -11,19 +11,22 @@ from itertools import pairwise
 from elman.config.fields import check_value, setting_facts, shown
 from elman.config.settings import ModelSettings, Settings, TextSettings
 from elman.config.tag_settings import TagData, TaggerModel
+from elman.config.translate_settings import PairData, TransductionModel
 from elman.errors import SettingError
 
 
-def _names_of(section: type) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(section))
+def _names_added(section: type) -> tuple[str, ...]:
+    """Return the settings of a section that the section it widens, if any, has not."""
+    (widened,) = section.__bases__
+    return tuple(item.name for item in fields(section) if not hasattr(widened, item.name))
 
 
 # setting, the setting that decides whether it acts, and the values under which it does
 _ACTS_ONLY_WITH = (
     ("model.bidirectional", "model.task", ("classify", "tag", "translate")),
     ("model.pooling", "model.task", ("classify",)),
-    *((f"data.{name}", "model.task", ("tag",)) for name in _names_of(TagData)),
-    *((f"model.{name}", "model.task", ("tag",)) for name in _names_of(TaggerModel)),
+    *((f"data.{name}", "model.task", ("tag",)) for name in _names_added(TagData)),
+    *((f"model.{name}", "model.task", ("tag",)) for name in _names_added(TaggerModel)),
     ("data.format", "model.task", ("classify", "tag", "translate")),
     ("data.header", "model.task", ("classify", "translate")),
     ("data.delimiter", "model.task", ("classify", "translate")),
@@ -34,6 +37,13 @@ _ACTS_ONLY_WITH = (
     ("data.max_length", "model.task", ("classify",)),
     ("training.class_weights", "model.task", ("classify",)),
     ("model.softmax", "model.task", ("lm",)),
+    *((f"data.{name}", "model.task", ("translate",)) for name in _names_added(PairData)),
+    *((f"model.{name}", "model.task", ("translate",)) for name in _names_added(TransductionModel)),
+    ("text.target_level", "model.task", ("translate",)),
+    ("training.scheduled_sampling", "model.task", ("translate",)),
+    ("model.attention_bias", "model.attention", ("projected",)),
+    ("model.attention_size", "model.attention", ("additive", "multi_head")),
+    ("model.coverage", "model.attention", ("additive",)),
     ("model.activation", "model.kind", ("elman",)),
     ("model.reset", "model.kind", ("gru",)),
     ("model.update", "model.kind", ("gru",)),
@@ -82,7 +92,10 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
     yield from _data_clashes(settings)
     yield from _model_clashes(settings.model)
     yield from _classifier_clashes(settings)
-    yield from _tag_clashes(settings)
+    if settings.model.task == "tag":
+        yield from _tag_clashes(settings)
+    if settings.model.task == "translate":
+        yield from _transduction_clashes(settings)
     training = settings.training
     if training.epochs and training.updates:
         yield SettingError(
@@ -220,8 +233,6 @@ def _classifier_clashes(settings: Settings) -> Iterator[SettingError]:
 
 def _tag_clashes(settings: Settings) -> Iterator[SettingError]:
     text, model = settings.text, settings.model
-    if model.task != "tag":
-        return
     for key, value, needed in (
         ("text.level", text.level, "word"),
         ("text.unit", text.unit, "line"),
@@ -246,6 +257,35 @@ def _tag_clashes(settings: Settings) -> Iterator[SettingError]:
             'training.label_smoothing has no effect with model.head = "crf"',
             got=str(settings.training.label_smoothing),
             hint='set model.head = "softmax", or no smoothing',
+        )
+
+
+def _transduction_clashes(settings: Settings) -> Iterator[SettingError]:
+    text, data, model = settings.text, settings.data, settings.model
+    if text.unit != "line":
+        yield SettingError("text.unit of pairs must be line", got=shown(text.unit))
+    if model.input == "series":
+        yield SettingError("model.input of pairs must be of tokens", got=shown(model.input))
+    if model.attention != "none" and model.context == "state":
+        yield SettingError(
+            'model.context = "state" needs model.attention = "none"',
+            got=f"model.attention = {shown(model.attention)}",
+            allowed="transition, output or both",
+        )
+    for part in ("train", "valid", "test"):
+        sides = getattr(data, part), getattr(data, f"{part}_target")
+        if sides[1] and len(sides[0]) != len(sides[1]):
+            yield SettingError(
+                f"data.{part} and data.{part}_target must name as many files as each other",
+                got=f"{len(sides[0])} and {len(sides[1])}",
+            )
+    readers = (model.encoder_size or model.hidden_size) * (2 if model.bidirectional else 1)
+    if model.attention in ("dot", "scaled_dot") and readers != model.hidden_size:
+        yield SettingError(
+            f"{model.attention} attention needs an encoder as wide as the decoder",
+            got=f"{readers} and {model.hidden_size}",
+            hint="set model.encoder_size to half of model.hidden_size where both ways are read, or "
+            'model.attention = "projected"',
         )
 
 

@@ -83,3 +83,25 @@ class ReadingModel:
             "ended, their mean, their maximum, or a mixture that is learnt."
         ),
     ] = "final"
+
+
+@dataclass(frozen=True)
+class RowTraining:
+    """What is asked of learning from rows."""
+
+    class_weights: Annotated[
+        Literal["none", "balanced"],
+        Field(
+            description="classify: balanced lets rare labels weigh more while learning, so that "
+            "all weigh the same; every loss that is told is the plain one."
+        ),
+    ] = "none"
+    scheduled_sampling: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            lt=1.0,
+            description="translate: share of the target tokens that the decoder reads which are "
+            "its own guesses in place of the right ones.",
+        ),
+    ] = 0.0

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elman.config.reading_settings import OrNone, ReadingModel, RowData
+from elman.config.reading_settings import OrNone, RowTraining
 from elman.config.tag_settings import TagData, TaggerModel
+from elman.config.translate_settings import PairData, TransductionModel
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -25,6 +26,10 @@ class TextSettings:
     """How text becomes ids."""
 
     level: Annotated[Level, Field(description="What one token is.")] = "char"
+    target_level: Annotated[
+        Literal["same", "char", "byte", "word", "bpe"],
+        Field(description="translate: what one token of a target is; same: as level says."),
+    ] = "same"
     unit: Annotated[
         Unit,
         Field(
@@ -73,7 +78,7 @@ class TextSettings:
 
 
 @dataclass(frozen=True)
-class DataSettings(RowData, TagData):
+class DataSettings(TagData, PairData):
     """Which files are learnt from and which are held out."""
 
     train: Annotated[
@@ -109,7 +114,7 @@ class DataSettings(RowData, TagData):
 
 
 @dataclass(frozen=True)
-class ModelSettings(ReadingModel, TaggerModel):
+class ModelSettings(TaggerModel, TransductionModel):
     """What the model is made of."""
 
     kind: Annotated[
@@ -254,7 +259,7 @@ class ModelSettings(ReadingModel, TaggerModel):
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(RowTraining):
     """How weights are learnt."""
 
     batch_size: Annotated[
@@ -327,13 +332,6 @@ class TrainingSettings:
             "learning; every loss that is told is the plain one."
         ),
     ] = 0.0
-    class_weights: Annotated[
-        Literal["none", "balanced"],
-        Field(
-            description="classify: balanced lets rare labels weigh more while learning, so that "
-            "all weigh the same; every loss that is told is the plain one."
-        ),
-    ] = "none"
     average_decay: Annotated[
         Share,
         Field(

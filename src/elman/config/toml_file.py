@@ -153,7 +153,9 @@ def _unknown_key(key: str, known: Mapping[str, SettingFacts], where: str) -> Set
     section, _, name = key.rpartition(".")
     namesakes = [facts.key for facts in known.values() if facts.name == name]
     in_section = [facts.name for facts in known.values() if facts.section == section]
-    near = nearest(name, in_section)
+    near = nearest(name, [facts.name for facts in known.values()])
+    if near not in in_section:
+        namesakes += [facts.key for facts in known.values() if facts.name == near]
     if namesakes:
         meant = namesakes[0]
     elif near:

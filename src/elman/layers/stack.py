@@ -127,6 +127,22 @@ class RecurrentStack(nn.Module):
         self._require_parts(state)
         return self._run(x_BTE, state, lengths_B, self.draw_noise(x_BTE, generator), plan)
 
+    def run_under(
+        self,
+        x_BTE: Tensor,
+        state: StackState | None,
+        noise: StackNoise,
+        *,
+        plan: KernelPlan,
+    ) -> tuple[Tensor, StackState]:
+        """Return the last layer's states_BTH and the state of all layers, under noise as drawn.
+
+        For steps of which each waits for what is made of the one before: draw the noise of all of
+        them once, and cut it with `StackNoise.of_steps`.
+        """
+        layers, after = self._run(x_BTE, state, None, noise, plan)
+        return layers[-1], after
+
     def draw_noise(self, x_BTE: Tensor, generator: torch.Generator | None) -> StackNoise:
         """Return all that a run over x_BTE needs to draw: layer by layer, from below."""
         options, widths = self.options, self._layer_widths()

@@ -19,6 +19,9 @@ def with_lasting_names(data: DataSettings) -> DataSettings:
         train=_lasting(data.train),
         valid=_lasting(data.valid),
         test=_lasting(data.test),
+        train_target=_lasting(data.train_target),
+        valid_target=_lasting(data.valid_target),
+        test_target=_lasting(data.test_target),
     )
 
 
@@ -26,7 +29,8 @@ def require_names(data: DataSettings) -> None:
     """Raise `DataError` or `SettingError` for names that cannot be read, or not be written down."""
     if not data.train:
         raise DataError("there is nothing to learn from", hint="name a file with --data FILE")
-    names = (*data.train, *data.valid, *data.test)
+    targets = (*data.train_target, *data.valid_target, *data.test_target)
+    names = (*data.train, *data.valid, *data.test, *targets)
     for name in names:
         if holds_surrogate(name):
             raise DataError(

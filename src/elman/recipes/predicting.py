@@ -12,12 +12,13 @@ from elman.errors import RunError, SettingError
 from elman.recipes.label_writing import write_labels
 from elman.recipes.prediction_request import PredictRequest
 from elman.recipes.tag_writing import write_tags
+from elman.recipes.translation_writing import write_translations
 
 AnswerWriter = Callable[[Path, PredictRequest, TextIO, Path], tuple[str, ...]]
 """(run, request, where to write, a scratch folder) → lines to show a person."""
 
 _WRITERS: Mapping[str, AnswerWriter] = MappingProxyType(
-    {"classify": write_labels, "tag": write_tags}
+    {"classify": write_labels, "tag": write_tags, "translate": write_translations}
 )
 """A task that answers lines is one entry here."""
 
@@ -37,6 +38,12 @@ def predict_file(run: Path, request: PredictRequest) -> tuple[str, ...]:
             f"the run {run} has no answers to write",
             got=f"model.task = {task}",
             hint="a language model writes with elman generate, and is measured by elman score",
+        )
+    for_sequences = request.search is not None or request.attention is not None
+    if task != "translate" and for_sequences:
+        raise SettingError(
+            "the options of searches and --attention are for runs that write sequences",
+            got=f"a run of elman train {task}",
         )
     with (
         tempfile.TemporaryDirectory(prefix="elman-") as scratch,

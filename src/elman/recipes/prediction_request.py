@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from elman.decoding.translation_steps import TranslationSearch
+
 
 @dataclass(frozen=True)
 class PredictRequest:
     """What to answer and how to write it; "" and None leave a choice to the run.
 
-    `out` None is standard output. No size changes an answer.
+    `out` None is standard output. No size changes an answer. `search` and
+    `attention`, a folder for what was attended to, are for runs of sequences.
     """
 
     name: str
@@ -19,3 +22,5 @@ class PredictRequest:
     column: str = ""
     encoding: str | None = None
     batch_size: int = 64
+    search: TranslationSearch | None = None
+    attention: Path | None = None

@@ -22,6 +22,8 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 FILE_SCHEMA = 1
 REPLACEMENT = "\ufffd"
 SYMBOLS_LISTED = 10
+TARGET_LEVEL = "target_level"
+"""The one setting of the text that says nothing of the tokenizer itself."""
 
 
 class Tokenizer(ABC):
@@ -126,7 +128,7 @@ class Tokenizer(ABC):
         form = self.settings.normal_form
         elman = {
             "schema": FILE_SCHEMA,
-            "settings": asdict(self.settings),
+            "settings": {k: v for k, v in asdict(self.settings).items() if k != TARGET_LEVEL},
             "specials": list(self.vocabulary.specials),
             "notices": list(self.notices),
         }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from elman.apps.cli.beam_generation import BeamOptions, require_beam, write_best
 from elman.apps.cli.interrupts import polite_interrupts
 from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, WholeOrNone
 from elman.apps.cli.output import print_json, say, tell_kernels
@@ -78,6 +79,7 @@ def generate(
             help="File of the state: gone on from if it is there, written after the last token."
         ),
     ] = None,
+    searching: BeamOptions | None = None,
     precision: Precision = "float32",
     verbose: Verbose = False,
     json: Json = False,
@@ -88,24 +90,30 @@ def generate(
     """
     from elman.decoding.filters import SamplingSettings
     from elman.recipes.generating import WriteRequest
-    from elman.text.reading import read_text
 
-    how = choosing or ChoosingOptions()
+    how, beam = choosing or ChoosingOptions(), searching or BeamOptions()
     _check_samples(num_samples, state, how.seed or 0)
-    for text in (prompt, *(stop or ())):
-        _check_characters(text)
-    if is_standard_input(prompt):
-        prompt = read_text([prompt], encoding="utf-8")[0]
+    draws = how != ChoosingOptions() or num_samples > 1 or state is not None
+    require_beam(beam, draws=draws)
     seed = secrets.randbits(32) if how.seed is None else how.seed
     request = WriteRequest(
-        prompt=prompt,
+        prompt=_given_prompt(prompt, stop or []),
         max_tokens=max_tokens,
         sampling=SamplingSettings(how.temperature, how.top_k, how.top_p, how.min_p, seed),
         stop=tuple(stop or ()),
         unknown=unknown,
     )
     job = _Job(run, request, state, how.seed is not None, precision, verbose)
-    return _write_all(job, num_samples, as_json=json)
+    return _write_all(job, num_samples, beam, as_json=json)
+
+
+def _given_prompt(prompt: str, stop: list[str]) -> str:
+    """Return the prompt, read from standard input where it is -; refuse texts that are no UTF-8."""
+    from elman.text.reading import read_text
+
+    for text in (prompt, *stop):
+        _check_characters(text)
+    return read_text([prompt], encoding="utf-8")[0] if is_standard_input(prompt) else prompt
 
 
 def _check_samples(num_samples: int, state: Path | None, seed: int) -> None:
@@ -153,17 +161,25 @@ class _Job:
     verbose: bool
 
 
-def _write_all(job: _Job, num_samples: int, *, as_json: bool) -> int:
-    """Write `num_samples` texts, each from a seed of its own; return the exit status."""
+def _write_all(job: _Job, num_samples: int, beam: BeamOptions, *, as_json: bool) -> int:
+    """Write `num_samples` texts, each from a seed of its own, or those that a beam finds.
+
+    Returns the exit status.
+    """
     from elman.recipes.precision import pack
     from elman.recipes.trained import open_trained
 
     exact = open_trained(job.run)
     trained, packed, kernel = pack(exact, job.precision)
-    if job.verbose:
+    if job.verbose and not beam.beam:
         tell_kernels({"generation": kernel})
     if job.precision != "float32":
         _tell_cost(exact, trained, job.precision)
+    if beam.beam:
+        write_best(trained, job.request, beam, as_json=as_json)
+        if job.verbose:
+            tell_kernels(trained.plan.record())
+        return 0
     seed = job.request.sampling.seed
     requests = [
         replace(job.request, sampling=replace(job.request.sampling, seed=seed + number))

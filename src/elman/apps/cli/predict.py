@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from elman.apps.cli.options import Run, Whole
+from elman.apps.cli.search_options import AnswerOptions, asked_search
 
 
 @Parameter(name="*")
@@ -58,17 +59,20 @@ def predict(
     ] = False,
     reading: ReadOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Rows read at once. Changes no answer.")] = 64,
+    sequences: AnswerOptions | None = None,
 ) -> int:
     """Answer each line of a file, in order: one line is written for each that is read.
 
     A classifier writes a label, a tab and its probability. A blank line is answered by a blank one.
-    A tagger writes CoNLL and CoNLL-U back with its tags, and a line of tags for a line of text.
+    A tagger writes CoNLL and CoNLL-U back with its tags, and a line of tags for a line of text. A
+    run that writes sequences writes its answer.
     """
     from elman.apps.cli.output import say
     from elman.recipes.predicting import predict_file
     from elman.recipes.prediction_request import PredictRequest
 
-    how = reading or ReadOptions()
+    how, answers = reading or ReadOptions(), sequences or AnswerOptions()
+    searches = answers != AnswerOptions(attention=answers.attention)
     request = PredictRequest(
         name=file,
         out=out,
@@ -78,6 +82,8 @@ def predict(
         column=how.column,
         encoding=how.encoding,
         batch_size=batch_size,
+        search=asked_search(answers) if searches else None,
+        attention=answers.attention,
     )
     for notice in predict_file(run, request):
         say(f"note: {notice}")

@@ -1,6 +1,6 @@
 """`elman score`: the exact loss of a trained model on a text, or the figures of its task."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,6 +9,7 @@ from rich.console import Console
 
 from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole
 from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
+from elman.apps.cli.search_options import PairScoreOptions
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def score(
         Path | None,
         Parameter(help="Classifiers: draw the confusion matrix to this .png or .svg file."),
     ] = None,
+    sequences: PairScoreOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
     precision: Precision = "float32",
@@ -57,7 +59,8 @@ def score(
 
     Losses are sums and counts; batch size and window change no number. Memory does not grow with
     the file. A classifier scores labelled files: accuracy, F1, the confusions, calibration; a
-    tagger tagged ones: tokens, words never seen, spans.
+    tagger tagged ones: tokens, words never seen, spans. A run that writes sequences answers the
+    sources of pairs: exact matches, BLEU, chrF, error rates.
     """
     from elman.recipes.scoring import ScoreRequest
     from elman.recipes.trained import task_of
@@ -65,14 +68,46 @@ def score(
     _require_one(files, minimal_pairs, per_token)
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
     task = task_of(run)
-    _require_fitting(task, request, minimal_pairs, picture, precision)
-    if task != "lm":
-        _score_answers(task, run, request, picture, as_json=json, verbose=verbose)
-    elif minimal_pairs is not None:
+    _require_fitting(task, request, minimal_pairs, picture, sequences, precision)
+    if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
-    else:
+    elif task == "lm":
         _score(run, request, precision, as_json=json, verbose=verbose)
+    else:
+        rows = _RowScores(picture, sequences or PairScoreOptions())
+        _score_rows(task, run, request, rows, as_json=json, verbose=verbose)
     return 0
+
+
+@dataclass(frozen=True)
+class _RowScores:
+    """What only models of rows are asked for."""
+
+    picture: Path | None
+    sequences: PairScoreOptions
+
+
+def _score_rows(
+    task: "TaskName",
+    run: Path,
+    request: "ScoreRequest",
+    rows: _RowScores,
+    *,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    if task == "translate":
+        from elman.apps.cli.score_translations import show_translation_scores
+
+        show_translation_scores(run, request, rows.sequences, as_json=as_json, verbose=verbose)
+    elif task == "tag":
+        from elman.apps.cli.score_tagged import show_tag_scores
+
+        show_tag_scores(run, request, as_json=as_json, verbose=verbose)
+    else:
+        from elman.apps.cli.score_labels import show_label_scores
+
+        show_label_scores(run, request, rows.picture, as_json=as_json, verbose=verbose)
 
 
 def _require_one(
@@ -97,9 +132,15 @@ def _require_fitting(
     request: "ScoreRequest",
     minimal_pairs: Path | None,
     picture: Path | None,
+    sequences: PairScoreOptions | None,
     precision: Precision,
 ) -> None:
     """Refuse options that mean nothing to a run of this task."""
+    if task != "translate" and sequences not in (None, PairScoreOptions()):
+        raise SettingError(
+            "the options of searches and targets are for runs that write sequences",
+            got=f"a run of elman train {task}",
+        )
     if task != "classify" and picture is not None:
         raise SettingError("--picture is for classifiers", got=f"a run of elman train {task}")
     if task == "lm":
@@ -115,25 +156,6 @@ def _require_fitting(
             got=f"{precision} with a run of elman train {task}",
             hint="leave it out",
         )
-
-
-def _score_answers(
-    task: "TaskName",
-    run: Path,
-    request: "ScoreRequest",
-    picture: Path | None,
-    *,
-    as_json: bool,
-    verbose: bool,
-) -> None:
-    if task == "tag":
-        from elman.apps.cli.score_tagged import show_tag_scores
-
-        show_tag_scores(run, request, as_json=as_json, verbose=verbose)
-    else:
-        from elman.apps.cli.score_labels import show_label_scores
-
-        show_label_scores(run, request, picture, as_json=as_json, verbose=verbose)
 
 
 def _score(

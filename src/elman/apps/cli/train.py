@@ -5,8 +5,9 @@ from cyclopts import App
 from elman.apps.cli.train_classify import classify
 from elman.apps.cli.train_lm import lm
 from elman.apps.cli.train_tag import tag
+from elman.apps.cli.train_translate import translate
 
 train = App(name="train", help="Train a model on your own text.")
 
-for _command in (lm, classify, tag):
+for _command in (lm, classify, tag, translate):
     train.command(_command)

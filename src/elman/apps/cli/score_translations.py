@@ -1,0 +1,41 @@
+"""`elman score` of an encoder-decoder: loss, BLEU, chrF, exact matches, error rates."""
+
+from pathlib import Path
+
+from elman.apps.cli.output import error_console, output_console, print_json, say, tell_kernels
+from elman.apps.cli.progress import scoring
+from elman.apps.cli.search_options import PairScoreOptions, asked_search
+from elman.apps.cli.translation_output import signatures, translation_figures
+from elman.recipes.scoring import ScoreRequest
+from elman.recipes.translating import open_translator, score_pairs
+
+
+def show_translation_scores(
+    run: Path, request: ScoreRequest, options: PairScoreOptions, *, as_json: bool, verbose: bool
+) -> None:
+    """Answer the sources of pairs, and show the figures of the answers."""
+    translator = open_translator(run)
+    with scoring(error_console(), "pairs") as on_scored:
+        report, notices = score_pairs(
+            translator,
+            request.names,
+            options.targets or (),
+            translator.search(asked_search(options)),
+            encoding=request.encoding,
+            phones=options.phones,
+            batch_size=request.batch_size,
+            on_scored=on_scored,
+        )
+    for notice in notices:
+        say(f"note: {notice}")
+    if verbose:
+        tell_kernels(translator.plan.record())
+    figures = report.to_json()
+    if as_json:
+        print_json(figures)
+        return
+    output_console().print(translation_figures({", ".join(request.names): figures}))
+    for signature in signatures(figures):
+        print(signature)
+    if report.texts is None:
+        say("note: BLEU, chrF and error rates need: pip install 'elman[metrics]'")

@@ -1,0 +1,194 @@
+"""The encoder-decoder as a task: another sequence for each source."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.config.settings import (
+    ModelSettings,
+    Settings,
+    TextSettings,
+    TrainingSettings,
+)
+from elman.data.batches import BatchSource
+from elman.data.examples import PairBatch
+from elman.decoding.translation_steps import TranslationSearch
+from elman.errors import RunError
+from elman.evaluation.translation_report import TranslationReport, forced_score
+from elman.kernels.dispatch import KernelPlan
+from elman.losses import LossSum
+from elman.models.encoder_decoder import EncoderDecoder
+from elman.recipes.learning import Run
+from elman.recipes.pair_preparing import PreparedPairs, prepare_pairs, target_ids
+from elman.recipes.task import Task
+from elman.recipes.translating import Translator, report_of
+from elman.seeding import generator
+from elman.training.loop import Trainer
+from elman.training.translation_objective import TranslationObjective
+
+TranslateRun = Run[PreparedPairs, EncoderDecoder, PairBatch]
+
+VALIDATED_AT_ONCE = 128
+FEW_PAIRS, MANY_TOKENS, MOST_TOKENS = 200, 100_000, 1_000_000
+
+BASE = Settings(
+    text=TextSettings(unit="line", prompt_unknown="replace"),
+    model=ModelSettings(
+        task="translate",
+        attention="projected",
+        bidirectional=True,
+        embedding_size=128,
+        hidden_size=256,
+        dropout=0.3,
+    ),
+    training=TrainingSettings(
+        optimizer="adamw", learning_rate=2e-3, batch_size=64, length_pool=8, label_smoothing=0.1
+    ),
+)
+"""What an encoder-decoder is unless settings say otherwise."""
+
+
+class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
+    """Pairs of sequences, in tables or in two parallel files."""
+
+    @property
+    def base(self) -> Settings:
+        """The defaults."""
+        return BASE
+
+    def prepare(self, settings: Settings, scratch: Path) -> PreparedPairs:
+        """Read, split and encode the pairs."""
+        return prepare_pairs(settings, scratch)
+
+    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedPairs:
+        """Return the pairs as the run began with them, read from the files again."""
+        cache = folder.path / CACHE
+        cache.mkdir(exist_ok=True)
+        prepared = prepare_pairs(folder.settings, cache)
+        same = prepared.vocabularies() == dict(folder.vocabularies)
+        if not same or prepared.facts() != dict(recorded):
+            raise RunError(
+                "the pairs are not those that the run began with",
+                got="other pairs from the files that config.toml names",
+                hint="put the files back as they were, or train anew",
+            )
+        return replace(prepared, notices=())
+
+    def suggestions(
+        self, early: Settings, prepared: PreparedPairs, *, with_budget: bool
+    ) -> tuple[str, ...]:
+        """Return sizes that fit the pairs."""
+        tokens = prepared.num_targets
+        suggestions = []
+        if tokens < MANY_TOKENS:
+            suggestions += ["model.embedding_size=64", "model.hidden_size=128"]
+            suggestions += ["training.batch_size=32"]
+        elif tokens >= MOST_TOKENS:
+            suggestions += ["model.embedding_size=256", "model.hidden_size=384"]
+            suggestions += ["training.batch_size=128"]
+        if not (with_budget or early.training.epochs or early.training.updates):
+            suggestions.append(f"training.epochs={_epochs(tokens)}")
+        return tuple(suggestions)
+
+    def size_notices(self, prepared: PreparedPairs) -> tuple[str, ...]:
+        """Return a line where there is too little to learn from."""
+        pairs = prepared.parts["train"].num_rows
+        if pairs >= FEW_PAIRS:
+            return ()
+        return (f"only {pairs:,} pairs to learn from; {FEW_PAIRS:,} are a beginning",)
+
+    def model(self, settings: Settings, prepared: PreparedPairs) -> EncoderDecoder:
+        """Return a new encoder-decoder."""
+        return EncoderDecoder(
+            settings.model,
+            len(prepared.source.vocabulary),
+            len(prepared.target.vocabulary),
+            generator(settings.training.seed, "initialisation"),
+        )
+
+    def objective(
+        self, model: EncoderDecoder, settings: Settings, prepared: PreparedPairs
+    ) -> TranslationObjective:
+        """Return the likelihood of the targets."""
+        boundary_id = target_ids(prepared.target).boundary_id
+        return TranslationObjective(model, settings.training, boundary_id=boundary_id)
+
+    def source(
+        self, settings: Settings, prepared: PreparedPairs
+    ) -> tuple[BatchSource[PairBatch], tuple[str, ...]]:
+        """Return batches of pairs."""
+        training = settings.training
+        batches = prepared.batches(
+            "train",
+            batch_size=training.batch_size,
+            seed=training.seed,
+            order="shuffled",
+            length_pool=training.length_pool,
+        )
+        return batches, ()
+
+    def validation(
+        self,
+        settings: Settings,
+        prepared: PreparedPairs,
+        trainer: Trainer[EncoderDecoder, PairBatch],
+    ) -> Callable[[], LossSum] | None:
+        """Return the teacher-forced loss of the pairs held out to choose by; None without any."""
+        part = prepared.parts.get("valid")
+        if part is None or not part.num_rows:
+            return None
+        source = prepared.batches(
+            "valid",
+            batch_size=VALIDATED_AT_ONCE,
+            seed=settings.training.seed,
+            order="shuffled",
+            length_pool=part.num_rows,
+        )
+        boundary_id = target_ids(prepared.target).boundary_id
+
+        def measure() -> LossSum:
+            every = (source.batch(0, index) for index in range(source.batches_per_epoch(0)))
+            score = forced_score(trainer.model, every, boundary_id=boundary_id, plan=trainer.plan)
+            return LossSum(torch.tensor(score.loss_nats, dtype=torch.float64), score.num_tokens)
+
+        return measure
+
+    def scores(
+        self,
+        model: EncoderDecoder,
+        settings: Settings,
+        prepared: PreparedPairs,
+        plan: KernelPlan,
+        on_scored: Callable[[int], None],
+    ) -> Mapping[str, TranslationReport]:
+        """Return the exact scores of the parts held out, answers found greedily."""
+        translator = Translator(
+            settings, prepared.source, prepared.target, model, plan, prepared.growth
+        )
+        reports: dict[str, TranslationReport] = {}
+        done = 0
+        for name, part in prepared.parts.items():
+            if name == "train" or not part.num_rows:
+                continue
+
+            def tell(count: int, before: int = done) -> None:
+                on_scored(before + count)
+
+            reports[name] = report_of(
+                translator,
+                part,
+                prepared.batches(name, batch_size=VALIDATED_AT_ONCE, seed=0, order="stored"),
+                translator.search(TranslationSearch()),
+                batch_size=VALIDATED_AT_ONCE,
+                on_scored=tell,
+            )
+            done += part.num_rows
+        return reports
+
+
+def _epochs(num_tokens: int) -> int:
+    """Return how many passes to make where nothing says when to stop."""
+    return 8 if num_tokens >= MOST_TOKENS else 20 if num_tokens >= MANY_TOKENS else 40

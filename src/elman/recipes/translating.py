@@ -1,0 +1,244 @@
+"""A trained encoder-decoder at work: answers, their attention, and figures of any pairs."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from elman.checkpoints.run_folder import TARGET, RunFolder
+from elman.config.settings import Settings
+from elman.data.examples import PairBatches
+from elman.data.pairs import TextPair
+from elman.decoding.in_order import decode_in_order
+from elman.decoding.search import Hypothesis
+from elman.decoding.translation_steps import TranslationSearch, search_answers
+from elman.errors import DataError, MissingPackageError, RunError, SettingError
+from elman.evaluation.translation import TranslationScores, translation_scores
+from elman.evaluation.translation_report import TranslationReport, forced_score, num_in_place
+from elman.kernels.dispatch import KernelPlan
+from elman.models.encoder_decoder import EncoderDecoder
+from elman.recipes.pair_preparing import (
+    PairPart,
+    PreparedPairs,
+    encoded_pairs,
+    source_text,
+    target_ids,
+    target_text,
+)
+from elman.recipes.pairs import PairReader
+from elman.recipes.trained import require_same_text
+from elman.seeding import generator
+from elman.text.tokenizer import Tokenizer
+from elman.text.tokenizer_file import tokenizer_from_json
+
+ROWS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is said to one source: texts, best first, and the hypotheses they come from."""
+
+    texts: tuple[str, ...]
+    hypotheses: tuple[Hypothesis, ...]
+    source_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    """Those of the best hypothesis, its stop mark left out."""
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A model with both of its tokenizers; `growth` bounds answers by the lengths of sources."""
+
+    settings: Settings
+    source: Tokenizer
+    target: Tokenizer
+    model: EncoderDecoder
+    plan: KernelPlan
+    growth: float
+
+    def answers(
+        self,
+        texts: Iterable[str],
+        search: TranslationSearch,
+        *,
+        batch_size: int = ROWS_AT_ONCE,
+        on_answered: Callable[[int], None] = lambda num_rows: None,
+    ) -> Iterator[Answer | None]:
+        """Yield the answer to each text in order, None for one without tokens or blank.
+
+        Sources of like length are searched together; neither that nor `batch_size` changes an
+        answer. Unknown symbols are read as `text.prompt_unknown` says.
+        """
+        policy = self.settings.text.prompt_unknown
+        shown: list[str] = []
+
+        def encoded() -> Iterator[Sequence[int]]:
+            for text in texts:
+                shown.append(text)
+                ids = self.source.encode(text, policy=policy) if text.strip() else ()
+                yield list(map(int, ids))
+
+        def decode(sources: list[Sequence[int]]) -> list[list[Hypothesis]]:
+            return search_answers(
+                self.model, sources, target_ids(self.target), search, plan=self.plan
+            )
+
+        found = decode_in_order(encoded(), decode, batch_size=batch_size)
+        for number, hypotheses in enumerate(found):
+            text, shown[number] = shown[number], ""
+            yield None if hypotheses is None else self._answer(text, hypotheses, search)
+            on_answered(number + 1)
+
+    def search(self, search: TranslationSearch) -> TranslationSearch:
+        """Return `search` with the growth of this run. Raises `SettingError` where it cannot be."""
+        if search.keep_unknown and self.model.decoder.attention is None:
+            raise SettingError(
+                "unknown words are copied from where the model attends",
+                got='a run with model.attention = "none"',
+            )
+        return replace(search, growth=self.growth)
+
+    def _answer(self, text: str, hypotheses: list[Hypothesis], search: TranslationSearch) -> Answer:
+        tokens = self._source_tokens(text)
+        texts = tuple(
+            self._text(one, tokens) if search.keep_unknown else self.target.decode(one.ids)
+            for one in hypotheses
+        )
+        spelled = tuple(self.target.decode([number]) for number in hypotheses[0].ids)
+        return Answer(texts, tuple(hypotheses), tokens, spelled)
+
+    def _source_tokens(self, text: str) -> tuple[str, ...]:
+        policy = self.settings.text.prompt_unknown
+        normal = self.source.normalise(text)
+        _, starts, ends = self.source.encode_with_offsets(text, policy=policy)
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        return tuple(normal[start:stop] for start, stop in spans)
+
+    def _text(self, one: Hypothesis, source_tokens: Sequence[str]) -> str:
+        """Return the text with each unknown symbol copied from where its step attended most."""
+        unk_id = self.target.vocabulary.unk_id
+        pieces = []
+        for step, number in enumerate(one.ids):
+            if number == unk_id and one.weights_TS is not None:
+                pieces.append(source_tokens[int(np.argmax(one.weights_TS[step]))])
+            else:
+                pieces.append(self.target.decode([number]))
+        return self.target.token_separator.decode().join(pieces)
+
+
+def open_translator(path: str | Path) -> Translator:
+    """Open the run at `path` and load its best weights. Raises `RunError` where that cannot be."""
+    folder = RunFolder.open(path)
+    settings = folder.settings
+    if settings.model.task != "translate":
+        raise RunError(
+            f"the run {path} does not write sequences", got=f"model.task = {settings.model.task}"
+        )
+    source, target = run_tokenizers(folder)
+    model = EncoderDecoder(
+        settings.model,
+        len(source.vocabulary),
+        len(target.vocabulary),
+        generator(0, "initialisation"),
+    )
+    folder.load_weights(model)
+    growth = folder.read_manifest().data.get("growth")
+    if not isinstance(growth, float):
+        raise RunError(
+            "the manifest does not tell how long answers may become", got=f"growth = {growth!r}"
+        )
+    return Translator(
+        settings, source, target, model, KernelPlan(settings.training.kernels), growth
+    )
+
+
+def run_tokenizers(folder: RunFolder) -> tuple[Tokenizer, Tokenizer]:
+    """Return the tokenizers of sources and targets. Raises `RunError` where they do not belong."""
+    text = folder.settings.text
+    source = tokenizer_from_json(folder.tokenizer_json)
+    target = tokenizer_from_json(folder.vocabularies[TARGET])
+    require_same_text(source_text(text), source, folder.path)
+    require_same_text(target_text(text), target, folder.path)
+    return source, target
+
+
+def report_of(
+    translator: Translator,
+    part: PairPart,
+    batches: PairBatches,
+    search: TranslationSearch,
+    *,
+    word_unit: bool = False,
+    batch_size: int = ROWS_AT_ONCE,
+    on_scored: Callable[[int], None] = lambda num_rows: None,
+) -> TranslationReport:
+    """Return the figures of an encoded part: under teacher forcing, and of what is written."""
+    model, ids = translator.model, target_ids(translator.target)
+    every = (batches.batch(0, index) for index in range(batches.batches_per_epoch(0)))
+    forced = forced_score(model, every, boundary_id=ids.boundary_id, plan=translator.plan)
+
+    def decode(sources: list[Sequence[int]]) -> list[Hypothesis]:
+        found = search_answers(model, sources, ids, search, plan=translator.plan)
+        return [several[0] for several in found]
+
+    sources = (list(map(int, line)) for line in part.sources)
+    hypotheses: list[str] = []
+    in_place = exact = 0
+    found = decode_in_order(sources, decode, batch_size=batch_size)
+    for number, (one, reference) in enumerate(zip(found, part.targets, strict=True), 1):
+        assert one is not None  # sources without tokens are left out before
+        right = list(map(int, reference))
+        in_place += num_in_place(one.ids, right)
+        exact += list(one.ids) == right
+        hypotheses.append(translator.target.decode(one.ids))
+        on_scored(number)
+    references = [[pair.target] for pair in part.texts]
+    texts = _text_scores(hypotheses, references, phones=word_unit)
+    return TranslationReport(forced, part.num_rows, in_place, exact, texts)
+
+
+def score_pairs(
+    translator: Translator,
+    names: Sequence[str],
+    targets: Sequence[str],
+    search: TranslationSearch,
+    *,
+    encoding: str | None = None,
+    phones: bool = False,
+    batch_size: int = ROWS_AT_ONCE,
+    on_scored: Callable[[int], None] = lambda num_rows: None,
+) -> tuple[TranslationReport, tuple[str, ...]]:
+    """Return the figures on files of pairs, and lines to show: what was left out of them."""
+    settings = translator.settings
+    if encoding is not None:
+        settings = replace(settings, text=replace(settings.text, encoding=encoding))
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        reader = PairReader(settings, Path(scratch))
+        pairs: list[TextPair] = list(reader.pairs(names, targets))
+    part, told = encoded_pairs(pairs, translator.source, translator.target, "test")
+    if not part.num_rows:
+        raise DataError("there is no pair to score", got=", ".join(names))
+    prepared = PreparedPairs(translator.source, translator.target, {"test": part}, ())
+    batches = prepared.batches("test", batch_size=batch_size, seed=0, order="stored")
+    report = report_of(
+        translator,
+        part,
+        batches,
+        search,
+        word_unit=phones,
+        batch_size=batch_size,
+        on_scored=on_scored,
+    )
+    return report, (*reader.notices, *told)
+
+
+def _text_scores(
+    hypotheses: list[str], references: list[list[str]], *, phones: bool
+) -> TranslationScores | None:
+    """Return the metrics of texts, or None where the packages that measure them are missing."""
+    try:
+        return translation_scores(hypotheses, references, word_unit="phone" if phones else "word")
+    except MissingPackageError:
+        return None
