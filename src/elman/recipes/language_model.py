@@ -134,12 +134,12 @@ def resume_run(out: Path) -> LanguageModelRun:
     tokenizer = tokenizer_from_json(folder.tokenizer_json)
     require_same_text(settings.text, tokenizer, folder.path)
     prepared = reopen_prepared(settings, tokenizer, folder.path / CACHE, manifest.data)
-    trainer, notices = _trainer(
-        settings, prepared, KernelPlan.from_record(manifest.kernels), settings.training.updates
-    )
+    plan = KernelPlan.from_record(manifest.kernels)
+    trainer, notices = _trainer(settings, prepared, plan, settings.training.updates)
     saved = folder.load_state()
     trainer.restore(TrainerState(saved.tensors, saved.facts))
     folder.keep_metrics_until(trainer.update)
+    notices += plan.notices_beside(manifest.kernels)
     return LanguageModelRun(folder, settings, prepared, trainer, notices)
 
 
