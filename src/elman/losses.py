@@ -24,6 +24,9 @@ from elman.shapes import require_shape
 LOGITS_AT_ONCE = 1 << 22
 """The most logits that exist at one time (16 MiB in float32), unless a single row has more."""
 
+IGNORED = -100
+"""The target of a step that does not count, as `torch.nn.functional.cross_entropy` has it."""
+
 
 @dataclass(frozen=True)
 class LossSum:
@@ -63,10 +66,11 @@ def token_nats(
 ) -> Tensor:
     """Return nats_BT = −log p(targets_BT), one for each token, exactly 0 at padding.
 
-    states_BTH [B, T, H], targets_BT [B, T] ids in 0 … V − 1; steps t ≥ lengths_B are padding, and
-    lengths_B None means that there is none. The type is that of the states. Differentiable, but
-    then every logit is kept for the backward pass: `token_loss` is the one to train with. `plan`
-    chooses between the native loss and torch's operators, None as a new `KernelPlan` does.
+    states_BTH [B, T, H], targets_BT [B, T] ids in 0 … V − 1, or IGNORED where a step is not to
+    count; steps t ≥ lengths_B are padding, and lengths_B None means that there is none. The type is
+    that of the states. Differentiable, but then every logit is kept for the backward pass:
+    `token_loss` is the one to train with. `plan` chooses between the native loss and torch's
+    operators, None as a new `KernelPlan` does.
     """
     plan = KernelPlan() if plan is None else plan
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
@@ -302,14 +306,14 @@ def _row_blocks(num_rows: int, vocabulary_size: int) -> Iterator[slice]:
 
 
 def _valid_steps(states_BTH: Tensor, targets_BT: Tensor, lengths_B: Tensor | None) -> Tensor | None:
-    """Return the positions t + b · T of steps that are not padding, or None when all are valid."""
+    """Return the positions t + b · T of steps that have a target, or None when all have one."""
     require_shape("targets_BT", targets_BT, states_BTH.shape[:2])
     batch_size, num_steps = targets_BT.shape
-    if lengths_B is None:
-        return None
-    require_shape("lengths_B", lengths_B, (batch_size,))
-    steps_T = torch.arange(num_steps, device=targets_BT.device)
-    valid_BT = steps_T < lengths_B.to(targets_BT.device).unsqueeze(1)
+    valid_BT = targets_BT != IGNORED
+    if lengths_B is not None:
+        require_shape("lengths_B", lengths_B, (batch_size,))
+        steps_T = torch.arange(num_steps, device=targets_BT.device)
+        valid_BT &= steps_T < lengths_B.to(targets_BT.device).unsqueeze(1)
     return None if bool(valid_BT.all()) else valid_BT.flatten().nonzero().squeeze(1)
 
 

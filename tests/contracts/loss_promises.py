@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from elman.layers.class_split import ClassSplitReadout
 from elman.layers.readout import Readout, TokenReadout
-from elman.losses import LossSum
+from elman.losses import IGNORED, LossSum
 
 TokenLoss = Callable[[Tensor, TokenReadout, Tensor, Tensor | None], LossSum]
 
@@ -195,6 +195,18 @@ def batch_of_padding_alone_is_nothing(loss: TokenLoss, subject: ReadoutSubject =
         assert gradient is None or gradient.eq(0).all()
 
 
+def ignored_targets_count_for_nothing(loss: TokenLoss, subject: ReadoutSubject) -> None:
+    states_BTH, readout, targets_BT = example(subject=subject)
+    states_BTH.requires_grad_()
+    ignored_BT = torch.where(VALID_BT, targets_BT, IGNORED)
+    got = loss(states_BTH, readout, ignored_BT, None)
+    want = loss(states_BTH, readout, targets_BT, LENGTHS)
+    assert_close(got.nats, want.nats, EXACT_64, "targets that are ignored for padding")
+    (gradient_BTH,) = torch.autograd.grad(got.nats, states_BTH)
+    assert torch.all(gradient_BTH[~VALID_BT] == 0)
+    assert torch.any(gradient_BTH[VALID_BT] != 0)
+
+
 LOSS_PROMISES: Mapping[str, Callable[..., None]] = MappingProxyType(
     {
         promise.__name__: promise
@@ -207,6 +219,7 @@ LOSS_PROMISES: Mapping[str, Callable[..., None]] = MappingProxyType(
             padding_is_invisible_to_the_loss,
             uniform_model_costs_the_log_of_the_vocabulary,
             batch_of_padding_alone_is_nothing,
+            ignored_targets_count_for_nothing,
         )
     }
 )

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.autograd import forward_ad
 
 from elman.cells.registry import CELLS
 from elman.errors import RunError, SettingError
@@ -44,7 +45,7 @@ def test_record_tells_what_ran_and_why() -> None:
     )
     assert record["no/such/cell"].startswith("reference: no fused operator")
     assert record["lstm, one step"].startswith("reference: ")
-    assert record["gru/after/keep"] == "torch: the fused operator"
+    assert record["gru/after/keep, one step"] == "torch: the fused operator"
     assert (record["choice"], record["precision"]) == ("auto", "float32")
 
 
@@ -105,9 +106,20 @@ def test_native_alone_leaves_the_rest_to_the_loop() -> None:
 def test_a_run_is_not_resumed_by_other_instructions_in_silence() -> None:
     record = {**KernelPlan().record(), "level": "avx1024"}
     plan = KernelPlan.from_record(record)
-    with pytest.raises(RunError, match=r"instruction set that is not offered here; got avx1024"):
-        recur(CELLS["gru/after/keep"](4, 5), X_BTE, None, None, plan=plan)
-    recur(CELLS["mgu"](4, 5), X_BTE, None, None, plan=plan)
+    # A cell without a kernel as well: its run has the native loss.
+    for key in ("gru/after/keep", "lstm", "mgu"):
+        with pytest.raises(
+            RunError, match=r"instruction set that is not offered here; got avx1024"
+        ):
+            recur(CELLS[key](4, 5), X_BTE, None, None, plan=plan)
+    assert plan.notices_beside(record) == ()
+
+
+def test_a_person_is_told_where_a_run_goes_on_with_other_kernels(monkeypatch) -> None:
+    record = KernelPlan().record()
+    monkeypatch.setenv("ELMAN_KERNELS", "reference")
+    (notice,) = KernelPlan.from_record(record).notices_beside(record)
+    assert "began with auto kernels and goes on with reference" in notice
 
 
 def test_a_run_that_began_without_native_kernels_goes_on_without() -> None:
@@ -179,10 +191,13 @@ def test_bfloat16_is_for_training_alone_and_hands_float32_back(key: str) -> None
         want_BTH, _ = recur(cell, x_BTE, None, None, plan=plain)
         got_BTH, _ = recur(cell, x_BTE, None, None, plan=coarse)
         assert torch.equal(got_BTH, want_BTH)
-        assert coarse.record()[key] == "torch: the fused operator"
+        assert coarse.record()[f"{key}, reading"] == "torch: the fused operator"
     lengths_B = torch.tensor([6, 2, 6, 0])
     want_BTH, _ = recur(cell, x_BTE, None, lengths_B, plan=plain)
     got_BTH, last = recur(cell, x_BTE, None, lengths_B, plan=coarse)
+    assert coarse.record()[key] == "torch: the fused operator, products in bfloat16"
+    with torch.no_grad():  # what reads afterwards does not hide what learnt
+        recur(cell, x_BTE, None, None, plan=coarse)
     assert coarse.record()[key] == "torch: the fused operator, products in bfloat16"
     assert got_BTH.dtype == torch.float32
     assert all(part.dtype == torch.float32 for part in last)
@@ -205,7 +220,7 @@ def test_bfloat16_leaves_float64_and_the_twin_alone() -> None:
     assert plan.find("lstm", X_BTE) is None
 
 
-@pytest.mark.skipif(not native_level(), reason=NOT_BUILT)
+@built
 def test_auto_gives_torch_the_shapes_of_an_lstm_that_it_is_faster_on() -> None:
     def is_native(rows: int, units: int, *, ragged: bool = False) -> bool:
         x_BTE = torch.zeros(rows, 3, 2)
@@ -225,3 +240,37 @@ def test_auto_gives_torch_the_shapes_of_an_lstm_that_it_is_faster_on() -> None:
     assert plan.record()["lstm"].startswith("torch: the fused operator; not native: oneDNN")
     native = KernelPlan("native")
     assert native.find_native("lstm", torch.zeros(32, 3, 2), 64) is not None
+
+
+@built
+def test_bfloat16_is_taken_where_it_is_faster_than_native_float32() -> None:
+    plan = KernelPlan("auto", "bfloat16")
+    assert plan.find_native("gru/after/keep", X_BTE, 64) is not None
+    assert plan.find_native("gru/after/keep", X_BTE, 650) is None
+    assert plan.find_native("lstm", X_BTE, 64) is None
+    with torch.no_grad():  # scores are float32's
+        assert plan.find_native("gru/after/keep", X_BTE, 650) is not None
+
+
+@built
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+def test_derivatives_other_than_backward_are_left_to_the_readable_loop() -> None:
+    generator = torch.Generator().manual_seed(1)
+    cell = CELLS["gru/after/keep"](4, 5)
+    cell.initialise(generator)
+    x_BTE = torch.randn(2, 3, 4, generator=generator)
+
+    def run(choice, x_BTE):
+        return recur(cell, x_BTE, None, None, plan=KernelPlan(choice))[0]
+
+    def tangent(choice):
+        with torch.no_grad(), forward_ad.dual_level():
+            dual_BTE = forward_ad.make_dual(x_BTE, torch.ones_like(x_BTE))
+            return forward_ad.unpack_dual(run(choice, dual_BTE)).tangent
+
+    torch.testing.assert_close(tangent("auto"), tangent("reference"))
+
+    def gradient(choice):
+        return torch.func.grad(lambda x_BTE: run(choice, x_BTE).sum())(x_BTE)
+
+    torch.testing.assert_close(gradient("auto"), gradient("reference"))

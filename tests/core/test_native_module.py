@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from elman.errors import SettingError
 from elman.kernels import native_module
 from elman.kernels.native_module import LEVEL_VARIABLE, NOT_BUILT, native_level, native_levels
 
@@ -23,6 +24,9 @@ def test_levels_end_with_the_one_of_every_processor_and_can_be_forced(monkeypatc
     for level in native_levels():
         monkeypatch.setenv(LEVEL_VARIABLE, level)
         assert native_level() == level
+    monkeypatch.setenv(LEVEL_VARIABLE, "AVX9000")
+    with pytest.raises(SettingError, match=r"ELMAN_LEVEL must name .* got 'AVX9000'; allowed: "):
+        native_level()
 
 
 def test_without_the_module_there_is_no_level(monkeypatch) -> None:

@@ -148,3 +148,10 @@ def test_fewer_bytes_are_read_for_each_token() -> None:
     assert sizes[0] - table == 2 * (sizes[1] - table) == 4 * (sizes[2] - table)
     with pytest.raises(SettingError, match="precision of weights is unknown; got 'int4'"):
         pack_for_generation(model, KernelPlan(), "int4")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_a_softmax_in_classes_is_refused_in_one_line(precision) -> None:
+    model = small_model({"kind": "lstm", "softmax": "adaptive", "cutoffs": (5, 9)}, 20, seed=1)
+    with pytest.raises(SettingError, match="one softmax over all tokens"):
+        RoundedLanguageModel(model, precision)

@@ -158,7 +158,7 @@ def test_a_prompt_on_standard_input_is_read_as_a_file_is(
     done = elman("generate", stream_run, *options, stdin="")
     assert (done.returncode, done.stderr) == (
         2,
-        "elman: standard input is empty; got 0 characters\n",
+        "elman: standard input is empty; got 0 characters; name a file with text\n",
     )
 
 

@@ -79,6 +79,12 @@ class RoundedLanguageModel(RecurrentLanguageModel):
         precision: WeightPrecision,
         packed: NativeGenerator | None = None,
     ) -> None:
+        if not isinstance(model.readout, Readout):
+            raise SettingError(
+                "weights of fewer bits need one softmax over all tokens",
+                got=model.readout.describe(),
+                allowed="--precision float32",
+            )
         super().__init__(model.settings, model.vocabulary_size, new_generator(0, "initialisation"))
         self.load_state_dict(model.state_dict())
         self._packed, self._precision = packed, precision
@@ -89,12 +95,6 @@ class RoundedLanguageModel(RecurrentLanguageModel):
                 is_matrix = name.rpartition(".")[2] in _MATRICES
                 if is_matrix and not (weight is first and self._is_tabulated):
                     weight.copy_(round_rows(weight, precision))
-        if not isinstance(model.readout, Readout):
-            raise SettingError(
-                "weights of fewer bits need one softmax over all tokens",
-                got=model.readout.describe(),
-                allowed="float32",
-            )
         self.readout = RoundedReadout(model.readout, precision)
 
     def forward(

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from elman.errors import RunError, SettingError
-from elman.kernels.native_choice import is_loop_faster, why_torch_is_faster
+from elman.kernels.native_choice import (
+    is_bfloat16_faster,
+    is_loop_faster,
+    why_torch_is_faster,
+)
 from elman.kernels.native_module import NO_LEVEL, NOT_BUILT, native_level, native_levels
 from elman.kernels.native_recurrence import NativeKernel, why_no_native_kernel
 from elman.kernels.products import ProductPlan
@@ -34,14 +38,14 @@ class KernelPlan:
     `choice` "reference" runs the readable loop over `Cell.step`; "torch" runs torch's fused
     recurrence where the cell has one; "native" runs Elman's own kernel where the cell has one, on
     float32 on a CPU. "auto" runs the native kernel unless torch's is faster for the shape
-    (`why_torch_is_faster`), else torch's, but for inputs of a single step, where the loop is
-    faster, as operators prepare their weights at every call. What has no kernel runs the loop.
-    `precision` "bfloat16" makes the products of torch's fused recurrences in bfloat16 while
-    gradients are enabled, that is in training: weights, inputs and state are cast around the
-    operator, and everything handed back is float32 again. Without gradients (validation, scoring,
-    generation) the weights' own type is used. The choice is a function of the plan, the key and the
-    input's shape and type alone. `level` is the instruction set of native kernels, "": none is
-    used. `products` has the libraries of large products.
+    (`why_torch_is_faster`), else torch's, but for single steps of operators that prepare their
+    weights at every call (`is_loop_faster`). What has no kernel runs the loop. `precision`
+    "bfloat16" makes the products of torch's fused recurrences in bfloat16 where that is faster
+    (`is_bfloat16_faster`) while gradients are enabled, that is in training: weights, inputs and
+    state are cast around the operator, and everything handed back is float32 again. Without
+    gradients (validation, scoring, generation) the weights' own type is used. The choice is a
+    function of the plan, the key and the input's shape and type alone. `level` is the instruction
+    set of native kernels, "": none is used. `products` has the libraries of large products.
     """
 
     def __init__(
@@ -79,19 +83,19 @@ class KernelPlan:
         """
         if needs_loop or self.choice not in ("auto", "native"):
             return None
+        if self.level and self.level not in native_levels():
+            raise RunError(
+                "the kernels of the run need an instruction set that is not offered here",
+                got=self.level,
+                allowed=", ".join(native_levels()) or f"none, as {NOT_BUILT}",
+                hint=f"go on where there is {self.level}, or set {FORCE_VARIABLE}=torch, which "
+                "rounds differently",
+            )
         reason = self._why_not(key, x_BTE, hidden_size, is_ragged)
         if reason:
             self._why_not_native[key] = reason
             return None
-        if self.level not in native_levels():
-            raise RunError(
-                "the kernels of the run need an instruction set that is not offered here",
-                got=self.level,
-                allowed=", ".join(native_levels()),
-                hint=f"go on where there is {self.level}, or set {FORCE_VARIABLE}=torch, which "
-                "rounds differently",
-            )
-        self._found[key] = f"native: {self.level}"
+        self.note(_place(key, x_BTE), f"native: {self.level}")
         return NativeKernel(key, self.level)
 
     def find(self, key: str, x_BTE: Tensor, *, needs_loop: str = "") -> Kernel | None:
@@ -100,22 +104,29 @@ class KernelPlan:
         It takes rows of full length, forward in time. `needs_loop` says why only the loop will do,
         where that is so.
         """
+        place = _place(key, x_BTE)
         if needs_loop:
-            self._found[key] = f"reference: {needs_loop}"
+            self.note(place, f"reference: {needs_loop}")
             return None
         if self.choice == "auto" and x_BTE.shape[1] == 1 and is_loop_faster(key, x_BTE.shape[0]):
-            self._found[f"{key}, one step"] = (
-                "reference: torch's operator prepares its weights anew"
-            )
+            self.note(place, "reference: torch's operator prepares its weights anew")
             return None
         kernel, reason = self._choose(key, x_BTE)
         why_not_native = self._why_not_native.get(key, "")
-        self._found[key] = f"{reason}; not native: {why_not_native}" if why_not_native else reason
+        self.note(place, f"{reason}; not native: {why_not_native}" if why_not_native else reason)
         return kernel
 
     def note(self, what: str, kernel: str) -> None:
-        """Record that `what`, a part that is not a recurrence, was run by `kernel`."""
-        self._found[what] = kernel
+        """Record that `what` was run by `kernel`; what reads apart from what learns.
+
+        Without gradients the name has ", reading" behind it: a run that trains in bfloat16 scores
+        in float32, and both are told.
+        """
+        self._found[what if torch.is_grad_enabled() else f"{what}, reading"] = kernel
+
+    def remember_products(self, record: Mapping[str, str]) -> None:
+        """Take from `record` which library makes each size of product, in place of measuring."""
+        self.products = ProductPlan.from_record(record, measures=self.choice != "reference")
 
     def record(self) -> dict[str, str]:
         """Return the choice, the precision, and for each key seen the kernel that ran and why.
@@ -148,8 +159,18 @@ class KernelPlan:
             )
         level = record.get("level", "")
         plan = cls(choice, precision, level=level)  # type: ignore[arg-type]  # checked just above
-        plan.products = ProductPlan.from_record(record, measures=plan.choice != "reference")
+        plan.remember_products(record)
         return plan
+
+    def notices_beside(self, record: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what a person should see where the run that wrote `record` chose otherwise."""
+        began = record.get("choice", "")
+        if began == self.choice:
+            return ()
+        return (
+            f"the run began with {began} kernels and goes on with {self.choice}, as the variable "
+            f"{FORCE_VARIABLE} says; their last bits differ",
+        )
 
     def _why_not(self, key: str, x_BTE: Tensor, hidden_size: int, is_ragged: bool) -> str:
         """Return why the native kernel is not to run; "": it is."""
@@ -158,7 +179,8 @@ class KernelPlan:
         reason = why_no_native_kernel(key, x_BTE)
         if reason or self.choice == "native":
             return reason
-        if self.precision == "bfloat16" and torch.is_grad_enabled() and key in TORCH_KERNELS:
+        wants_bfloat16 = self.precision == "bfloat16" and torch.is_grad_enabled()
+        if wants_bfloat16 and key in TORCH_KERNELS and is_bfloat16_faster(key, hidden_size):
             return "products in bfloat16 were asked for"
         return why_torch_is_faster(key, x_BTE, hidden_size, is_ragged=is_ragged)
 
@@ -179,6 +201,10 @@ class KernelPlan:
         ):
             return _in_bfloat16(kernel), "torch: the fused operator, products in bfloat16"
         return kernel, "torch: the fused operator"
+
+
+def _place(key: str, x_BTE: Tensor) -> str:
+    return f"{key}, one step" if x_BTE.shape[1] == 1 else key
 
 
 def _in_bfloat16(kernel: Kernel) -> Kernel:

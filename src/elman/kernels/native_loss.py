@@ -17,7 +17,7 @@ from torch import Tensor
 from elman.errors import ShapeError
 from elman.kernels import native_module
 from elman.kernels.native_arrays import require_array, require_axes
-from elman.kernels.native_module import NO_LEVEL, NOT_BUILT, native_levels
+from elman.kernels.native_module import NO_LEVEL, NOT_BUILT, is_transformed, native_levels
 
 NATIVE_LOGITS_AT_ONCE = 1 << 23
 """The most logits that exist at one time, unless a panel of rows has more; in bfloat16 double.
@@ -41,6 +41,8 @@ def why_no_native_loss(
     arrays = (features_NF, weight_VF, bias_V)
     if any(part.device.type != "cpu" or part.dtype != torch.float32 for part in arrays):
         return "the native loss takes float32 on a CPU"
+    if any(is_transformed(part) for part in arrays):
+        return "the native loss has a backward pass alone"
     if features_NF.shape[1] == 0 or weight_VF.shape[0] == 0:
         return "there is nothing to multiply"
     return ""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elman.kernels import native_module
 from elman.kernels.native_arrays import require_axes
-from elman.kernels.native_module import NOT_BUILT
+from elman.kernels.native_module import NOT_BUILT, is_transformed
 from elman.kernels.native_operator import recurrence_operator
 from elman.kernels.native_passes import (
     NATIVE_CELLS,
@@ -40,6 +40,8 @@ def why_no_native_kernel(key: str, x_BTE: Tensor) -> str:
         return "no native kernel has these equations"
     if not x_BTE.is_cpu or x_BTE.dtype != torch.float32:
         return "native kernels take float32 on a CPU"
+    if is_transformed(x_BTE):
+        return "native kernels have a backward pass alone"
     if torch.is_autocast_enabled("cpu"):
         return "native kernels know no autocast"
     return ""

@@ -143,6 +143,7 @@ def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[Prepared
     saved = folder.load_state()
     trainer.restore(TrainerState(saved.tensors, saved.facts))
     folder.keep_metrics_until(trainer.update)
+    notices += plan.notices_beside(manifest.kernels)
     return Run(task, folder, settings, prepared, trainer, notices)
 
 
@@ -309,7 +310,7 @@ def _fit_budget(
         raise SettingError(
             "the budget is spent before training begins",
             got=f"{request.budget_seconds:g} s",
-            hint="give more time, or less data",
+            hint="give minutes, such as 2m: reading, measuring and scoring are a part of it",
         )
     trainer, _ = _trainer(task, settings, prepared, plan, 1)
     measured = updates_for_budget(
@@ -322,7 +323,8 @@ def _fit_budget(
     )
     if measured.updates < FEWEST_UPDATES:
         notice = (
-            f"only {measured.updates} updates fit into the budget, too few to learn much: "
+            f"only {measured.updates} {'update fits' if measured.updates == 1 else 'updates fit'} "
+            "into the budget, too few to learn much: "
             "give more time, or a smaller model.hidden_size"
         )
         return _with_updates(settings, measured.updates), (notice,)

@@ -187,7 +187,7 @@ def _files_in(folder: Path) -> list[str]:
 
 def _check_file(path: Path) -> None:
     if not path.exists():
-        raise DataError(f"{path} does not exist", hint="name a file, a folder or - as data")
+        raise DataError(f"{path} does not exist", hint="check its name and folder")
     if not os.access(path, os.R_OK):
         raise DataError(f"{path} must not be read by this user")
     if path.is_file() and not path.stat().st_size:
@@ -195,7 +195,7 @@ def _check_file(path: Path) -> None:
 
 
 def _nothing_in(name: str) -> DataError:
-    return DataError(f"{name} is empty", got="0 characters")
+    return DataError(f"{name} is empty", got="0 characters", hint="name a file with text")
 
 
 def _with_line_ends_translated(texts: Iterable[str], tally: "_Tally") -> Iterator[str]:

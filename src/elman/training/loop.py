@@ -189,6 +189,7 @@ class Trainer(Generic[ModelT, BatchT]):
             "smoothed": [self._smoothed_nats, self._smoothed_tokens],
             "average_updates": 0 if self.average is None else self.average.num_updates,
             "selection": self.selection.to_json(),
+            "products": self.plan.products.record(),
         }
         return TrainerState(tensors, facts)
 
@@ -217,6 +218,7 @@ class Trainer(Generic[ModelT, BatchT]):
         self.nonfinite_steps = facts["nonfinite_steps"]
         self._smoothed_nats, self._smoothed_tokens = facts["smoothed"]
         self.selection = Selection.from_json(facts["selection"])
+        self.plan.remember_products(facts["products"])
 
     def _next_rate(self) -> float:
         return rate(

@@ -13,7 +13,7 @@ from elman.training.plain_sgd import Optimiser
 
 State = TypeVar("State")
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,8 @@ def _told(error: CycloptsError) -> str:
     what = one_line(str(error).strip().rstrip("."))
     if isinstance(error, UnusedCliTokensError):
         what = f"nothing here takes {' '.join(map(repr, error.unused_tokens or ()))}"
-        what += "; files to learn from are named by --data, each setting by a --set of its own"
+        if "train" in (error.command_chain or ()):
+            what += "; files to learn from are named by --data, each setting by a --set of its own"
     return f"{what}; see {verb} --help"
 
 
