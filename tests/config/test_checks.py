@@ -48,6 +48,12 @@ CLASHES = [
         ["model.softmax=adaptive", "training.label_smoothing=0.1"],
         'training.label_smoothing has an effect only with model.softmax = "full"',
     ),
+    (["model.head=crf"], 'model.head has an effect only with model.task = "tag"'),
+    (["model.task=translate", "text.unit=line", "model.head=crf"], 'with model.task = "tag"; got'),
+    (["model.task=translate", "text.unit=line", "data.tag_column=2"], 'with model.task = "tag"'),
+    (["model.task=tag", "model.attention=dot"], 'with model.task = "translate"; got'),
+    (["model.task=classify", "model.encoder_size=8"], 'only with model.task = "translate"'),
+    (["model.task=tag", "data.train_target=a.txt"], 'only with model.task = "translate"'),
     (["training.recompute=64"], "got recompute = 64 with window = 64; about the square root"),
     (
         [

@@ -229,6 +229,9 @@ def test_mistakes_are_one_line(
     assert not (tmp_path / "r").exists()
     refused = one_line_refusal(elman("score", tag_run, treebank, "--picture", tmp_path / "a.png"))
     assert "--picture is for classifiers" in refused
+    for verb in ("predict", "score"):
+        refused = one_line_refusal(elman(verb, tag_run, treebank, "--beam", "3"))
+        assert "for runs that write sequences; got a run of elman train tag" in refused
     refused = one_line_refusal(elman("train", "tag", "--out", stream_run, "--resume"))
     assert "train lm" in refused
 

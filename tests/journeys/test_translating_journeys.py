@@ -231,6 +231,20 @@ def test_two_sides_must_have_as_many_files_as_each_other(
         assert told in refused.stderr
 
 
+def test_options_of_other_tasks_are_refused_by_runs_of_sequences(
+    elman: Elman, run: Path, table: Path, tmp_path: Path
+) -> None:
+    for arguments, told in (
+        (("predict", run, table, "--probabilities"), "classifiers and taggers"),
+        (("score", run, table, "--picture", tmp_path / "a.png"), "for classifiers"),
+        (("score", run, table, "--per-token", tmp_path / "a.tsv"), "for language models"),
+    ):
+        refused = elman(*arguments)
+        assert refused.returncode == 2
+        assert told in refused.stderr
+        assert refused.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("options", [("--beam", "2"), ("--attention", "folder")])
 def test_options_of_sequences_are_refused_by_runs_of_other_tasks(
     elman: Elman, line_run: Path, table: Path, options: tuple[str, str]
