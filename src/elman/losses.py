@@ -143,7 +143,7 @@ def _nats_of_rows(softmax: Softmax, plan: KernelPlan) -> Tensor:
     features_NF, weight_VF, bias_V, targets_N, _ = softmax
     arrays = (features_NF, weight_VF, bias_V)
     if not _wants_gradients(arrays) and _runs_natively(arrays, plan):
-        return row_nats(*arrays, targets_N).to(features_NF.dtype)
+        return row_nats(*arrays, targets_N, level=plan.level).to(features_NF.dtype)
     pieces = [
         cross_entropy(
             linear(features_NF[rows], weight_VF, bias_V), targets_N[rows], reduction="none"
@@ -165,12 +165,17 @@ def _nats_of_softmax(
     wants = _wants_gradients(arrays)
     if _runs_natively(arrays, plan) and (wants or not smoothing):
         if not wants:
-            nats = row_nats(*arrays, targets_N).sum()
+            nats = row_nats(*arrays, targets_N, level=plan.level).sum()
             return nats, nats
-        precision, kernel = native_loss_precision(plan.precision)
+        precision, kernel = native_loss_precision(plan.precision, plan.level)
         plan.note("loss", kernel)
         return summed_nats(
-            *arrays, targets_N, count=count, smoothing=smoothing, precision=precision
+            *arrays,
+            targets_N,
+            count=count,
+            smoothing=smoothing,
+            precision=precision,
+            level=plan.level,
         )
     if wants:
         nats, plain_nats = _SummedNats.apply(*arrays, targets_N, plan.products, smoothing)  # type: ignore[no-untyped-call]
@@ -187,8 +192,10 @@ def _runs_natively(arrays: tuple[Tensor, Tensor, Tensor], plan: KernelPlan) -> b
     """Return whether the native loss is to run, and let the plan record why."""
     why_not = f"{plan.choice} was asked for"
     if plan.choice in ("auto", "native"):
-        why_not = why_no_native_loss(*arrays)
-    plan.note("loss", f"torch: {why_not}" if why_not else native_loss_precision("float32")[1])
+        why_not = why_no_native_loss(*arrays, level=plan.level)
+    plan.note(
+        "loss", f"torch: {why_not}" if why_not else native_loss_precision("float32", plan.level)[1]
+    )
     return not why_not
 
 

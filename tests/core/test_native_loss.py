@@ -10,7 +10,7 @@ from elman.errors import ShapeError
 from elman.kernels import native_loss
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.native_loss import native_loss_precision, row_nats, summed_nats
-from elman.kernels.native_module import LEVEL_VARIABLE, native, native_levels
+from elman.kernels.native_module import LEVEL_VARIABLE, native, native_level, native_levels
 from elman.layers.readout import Readout
 from elman.losses import token_loss, token_nats
 
@@ -188,6 +188,19 @@ def test_gradients_scale_with_what_is_asked_and_are_taken_as_they_are_for_the_me
         torch.autograd.grad(nats, leaves, create_graph=True)
 
 
+def test_gradients_in_memory_of_their_own_are_the_same_to_the_bit(monkeypatch) -> None:
+    inputs, targets_N = arrays(9, 5, 70, seed=12)
+    leaves = [part.requires_grad_() for part in inputs]
+    found = []
+    for large_bytes in (1 << 60, 1):
+        monkeypatch.setattr(native_loss, "LARGE_BYTES", large_bytes)
+        nats, _ = summed_nats(*leaves, targets_N, count=9)
+        found.append(torch.autograd.grad(nats / 9, leaves))
+        del nats  # the pages live as long as the gradients
+    for left, right in zip(*found, strict=True):
+        assert torch.equal(left, right)
+
+
 def test_plain_loss_beside_a_smoothed_one_has_no_gradient() -> None:
     inputs, targets_N = arrays(6, 4, 9, seed=8)
     leaves = [part.requires_grad_() for part in inputs]
@@ -200,10 +213,17 @@ def test_operator_passes_torchs_own_checks() -> None:
     inputs, targets_N = arrays(6, 4, 9, seed=9)
     torch.library.opcheck(
         native_loss._softmax_loss,
-        (*(part.clone().requires_grad_() for part in inputs), targets_N, 0.0, 1.0, "float32"),
+        (
+            *(part.clone().requires_grad_() for part in inputs),
+            targets_N,
+            0.0,
+            1.0,
+            "float32",
+            "auto",
+        ),
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
     )
-    torch.library.opcheck(native_loss._softmax_nats, (*inputs, targets_N))
+    torch.library.opcheck(native_loss._softmax_nats, (*inputs, targets_N, "auto"))
 
 
 def test_token_losses_run_natively_record_it_and_equal_the_twin() -> None:
@@ -231,7 +251,7 @@ def test_token_losses_run_natively_record_it_and_equal_the_twin() -> None:
 
 
 def test_bfloat16_products_are_used_where_there_are_any_and_stay_close() -> None:
-    precision, told = native_loss_precision("bfloat16")
+    precision, told = native_loss_precision("bfloat16", native_level())
     if precision == "float32":
         assert "no products in bfloat16" in told
         pytest.skip("this processor has no products in bfloat16")

@@ -1,9 +1,6 @@
 """A call of native generation: its ends, its listeners, its mistakes, and what is not packed."""
 
-import os
 import signal
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -130,21 +127,18 @@ def test_an_interrupt_ends_a_long_call_and_the_rows_go_on() -> None:
     rows = GeneratorRows(packed.zero_rows(1), [4])
     out = np.empty((1, 4_000_000), dtype=np.int32)
 
-    def interrupt() -> None:
-        while rows.positions[0] == 0:
-            time.sleep(0.001)
-        os.kill(os.getpid(), signal.SIGINT)
+    def interrupt(number: int, frame: object) -> None:
+        if rows.positions[0] > 0:
+            raise KeyboardInterrupt
 
-    # A shell lets what it runs in the background ignore interrupts.
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
     try:
-        thread = threading.Thread(target=interrupt, daemon=True)
-        thread.start()
         with pytest.raises(KeyboardInterrupt):
             packed.generate(rows, choices, 4_000_000, out=out)
-        thread.join()
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
     done = int(rows.positions[0])
     assert 0 < done < 4_000_000
     again = GeneratorRows(packed.zero_rows(1), [4])

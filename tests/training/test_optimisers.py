@@ -7,7 +7,14 @@ import torch
 from torch import nn
 
 from elman.config.settings import TrainingSettings
-from elman.training.optimisers import build_optimiser, decay_of_weights, peak_rate, set_rate
+from elman.training.optimisers import (
+    apply_gradients,
+    build_optimiser,
+    decay_of_weights,
+    peak_rate,
+    set_rate,
+    takes_rows,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -91,3 +98,50 @@ def test_defaults_depend_on_the_optimiser() -> None:
 def test_a_rate_and_a_decay_that_are_set_are_used() -> None:
     settings = TrainingSettings(optimizer="adamw", learning_rate=20.0, weight_decay=0.0)
     assert (peak_rate(settings), decay_of_weights(settings)) == (20.0, 0.0)
+
+
+@pytest.mark.parametrize("settings", [case[0] for case in CASES])
+def test_a_factor_is_the_same_as_gradients_scaled_before(settings: TrainingSettings) -> None:
+    draw = np.random.default_rng(10)
+    start = draw.normal(size=(5, 3)), draw.normal(size=5)
+    gradients = [(draw.normal(size=(5, 3)), draw.normal(size=5)) for _ in range(3)]
+    ends = []
+    for before in (False, True):
+        module = Two(*start)
+        optimiser = build_optimiser(module, settings)
+        for on_matrix, on_bias in gradients:
+            scale = 0.3 if before else 1.0
+            module.matrix.grad = torch.tensor(on_matrix) * scale
+            module.bias.grad = torch.tensor(on_bias) * scale
+            apply_gradients(optimiser, 1.0 if before else 0.3)
+        ends.append([module.matrix.data, module.bias.data])
+    for left, right in zip(*ends, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-12, atol=1e-12)
+
+
+def test_sgd_takes_the_rows_of_a_gradient_and_leaves_all_others_alone() -> None:
+    settings = TrainingSettings(optimizer="sgd", learning_rate=0.5)
+    module = Two(np.ones((4, 2)), np.ones(4))
+    optimiser = build_optimiser(module, settings)
+    rows = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=torch.float64)
+    places = torch.tensor([[2, 0, 2]])
+    module.matrix.grad = torch.sparse_coo_tensor(places, rows, (4, 2), check_invariants=True)
+    apply_gradients(optimiser, 0.5)
+    want = [[1 - 0.75, 1 - 1.0], [1.0, 1.0], [1 - 1.5, 1 - 2.0], [1.0, 1.0]]
+    assert module.matrix.tolist() == want
+
+
+def test_rows_are_for_descent_without_memory_and_without_decay() -> None:
+    module = Two(np.ones((4, 2)), np.ones(4))
+    found = {
+        name: takes_rows(build_optimiser(module, settings), module.matrix)
+        for name, settings in {
+            "sgd": TrainingSettings(optimizer="sgd"),
+            "momentum": TrainingSettings(optimizer="sgd", momentum=0.9),
+            "decay": TrainingSettings(optimizer="sgd", weight_decay=0.1),
+            "adamw": TrainingSettings(optimizer="adamw"),
+        }.items()
+    }
+    assert found == {"sgd": True, "momentum": False, "decay": False, "adamw": False}
+    other = nn.Parameter(torch.zeros(2))
+    assert not takes_rows(build_optimiser(module, TrainingSettings(optimizer="sgd")), other)

@@ -12,6 +12,7 @@ from elman.decoding.packing import cells_of, is_first_tabulated, rows_of
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.native_generation import NativeGenerator, WeightPrecision
+from elman.layers.embedding import EmbeddingGradient
 from elman.layers.readout import Readout
 from elman.layers.stack import StackState
 from elman.models.recurrent import ModelOutput, RecurrentLanguageModel
@@ -105,6 +106,7 @@ class RoundedLanguageModel(RecurrentLanguageModel):
         plan: KernelPlan,
         generator: torch.Generator | None = None,
         recompute: int = 0,
+        embedding_gradient: EmbeddingGradient = "dense",
     ) -> ModelOutput:
         """Read ids_BT after `state`, as `RecurrentLanguageModel` does; `generator` must be None."""
         assert generator is None, "a rounded model is not trained"

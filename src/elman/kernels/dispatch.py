@@ -9,7 +9,7 @@ from torch import Tensor
 
 from elman.errors import RunError, SettingError
 from elman.kernels.native_choice import is_loop_faster, why_torch_is_faster
-from elman.kernels.native_module import NOT_BUILT, native_level, native_levels
+from elman.kernels.native_module import NO_LEVEL, NOT_BUILT, native_level, native_levels
 from elman.kernels.native_recurrence import NativeKernel, why_no_native_kernel
 from elman.kernels.products import ProductPlan
 from elman.kernels.scan import SCANS
@@ -154,7 +154,7 @@ class KernelPlan:
     def _why_not(self, key: str, x_BTE: Tensor, hidden_size: int, is_ragged: bool) -> str:
         """Return why the native kernel is not to run; "": it is."""
         if not self.level:
-            return NOT_BUILT if not native_level() else "the run began without native kernels"
+            return NOT_BUILT if not native_level() else NO_LEVEL
         reason = why_no_native_kernel(key, x_BTE)
         if reason or self.choice == "native":
             return reason

@@ -12,6 +12,8 @@ LEVEL_VARIABLE = "ELMAN_LEVEL"
 
 NOT_BUILT = "the native module is not built: it needs a C++ compiler when elman is installed"
 
+NO_LEVEL = "the run began without native kernels"
+
 
 def _load() -> ModuleType | None:
     try:

@@ -1,11 +1,15 @@
 """A vector for each token: learnt, or its one-hot code."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, one_hot
 
 from elman.layers.dropout import drop
 from elman.shapes import require_shape
+
+EmbeddingGradient = Literal["dense", "rows"]
 
 
 class Embedding(nn.Module):
@@ -16,17 +20,24 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.zeros(vocabulary_size, embedding_size))
 
     def forward(
-        self, ids_BT: Tensor, p: float = 0.0, generator: torch.Generator | None = None
+        self,
+        ids_BT: Tensor,
+        p: float = 0.0,
+        generator: torch.Generator | None = None,
+        *,
+        gradient: EmbeddingGradient = "dense",
     ) -> Tensor:
         """Return x_BTE; ids must lie in 0 … V − 1 (torch raises IndexError).
 
         With a generator, a share p of all tokens of the vocabulary is left out wherever it occurs
         in ids_BT, and the vectors of the others are divided by 1 − p (Y. Gal, Z. Ghahramani,
         arXiv:1512.05287, section 4.2; "embedding dropout" of S. Merity et al., arXiv:1708.02182).
+        `gradient` "rows" makes the gradient of `weight` a sparse tensor of the rows that were met,
+        in place of all V.
         """
         require_shape("ids_BT", ids_BT, (None, None))
         ids_BT = ids_BT if ids_BT.dtype == torch.int64 else ids_BT.long()
-        x_BTE = embedding(ids_BT, self.weight)
+        x_BTE = embedding(ids_BT, self.weight, sparse=gradient == "rows")
         if generator is None or p == 0.0:
             return x_BTE
         ones_1V1 = self.weight.new_ones(1, len(self.weight), 1)

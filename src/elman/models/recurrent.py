@@ -11,7 +11,7 @@ from elman.config.settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.class_split import ClassSplitReadout
 from elman.layers.dropout import drop
-from elman.layers.embedding import Embedding, one_hot_inputs
+from elman.layers.embedding import Embedding, EmbeddingGradient, one_hot_inputs
 from elman.layers.noise import NoiseRates
 from elman.layers.readout import Readout, TokenReadout
 from elman.layers.stack import RecurrentStack, StackOptions, StackState
@@ -87,25 +87,33 @@ class RecurrentLanguageModel(nn.Module):
         plan: KernelPlan,
         generator: torch.Generator | None = None,
         recompute: int = 0,
+        embedding_gradient: EmbeddingGradient = "dense",
     ) -> ModelOutput:
         """Read ids_BT after `state` (None: zeros); steps t ≥ lengths_B are padding, change nothing.
 
         `states_BTH` are the readout's inputs, dropped already when a generator is passed.
-        `recompute` is that of the stack.
+        `recompute` is that of the stack, `embedding_gradient` that of the embedding.
         """
         p, kind = self.settings.dropout, self.settings.dropout_kind
         x_BTE = drop(
-            self._inputs(ids_BT, generator), self.settings.embedding_dropout, generator, kind=kind
+            self._inputs(ids_BT, generator, embedding_gradient),
+            self.settings.embedding_dropout,
+            generator,
+            kind=kind,
         )
         states_BTH, state = self.stack(
             x_BTE, state, lengths_B, plan=plan, generator=generator, recompute=recompute
         )
         return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
 
-    def _inputs(self, ids_BT: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _inputs(
+        self, ids_BT: Tensor, generator: torch.Generator | None, gradient: EmbeddingGradient
+    ) -> Tensor:
         if self.embedding is None:
             return one_hot_inputs(ids_BT, self.vocabulary_size, self.readout.weight.dtype)
-        x_BTE: Tensor = self.embedding(ids_BT, self.settings.token_dropout, generator)
+        x_BTE: Tensor = self.embedding(
+            ids_BT, self.settings.token_dropout, generator, gradient=gradient
+        )
         return x_BTE
 
     def zero_state(self, batch_size: int) -> StackState:

@@ -12,14 +12,16 @@ from elman.config.settings import TrainingSettings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.errors import DataError, RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.embedding import EmbeddingGradient
 from elman.layers.stack import StackState
 from elman.losses import training_loss
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator, stream_seed
 from elman.training.averaging import WeightAverage
-from elman.training.clipping import clip_gradients
+from elman.training.clipping import measure_gradients
 from elman.training.events import UpdateEvent
-from elman.training.optimisers import build_optimiser, set_rate
+from elman.training.optimisers import apply_gradients, build_optimiser, set_rate, takes_rows
+from elman.training.plain_sgd import Optimiser
 from elman.training.schedules import rate
 from elman.training.selection import Selection
 from elman.training.trainer_state import (
@@ -89,6 +91,7 @@ class Trainer:
         self._parameters = list(model.parameters())
         self._device = self._parameters[0].device
         self._optimiser = build_optimiser(model, settings)
+        self._embedding_gradient = _embedding_gradient(model, self._optimiser)
         self._dropout = _dropout_generator(settings.seed, self._device)
         self._carried: StackState | None = None
         self._epoch, self._index = 0, 0
@@ -121,18 +124,19 @@ class Trainer:
         step_rate = self._next_rate()
         batch = self._next_batch()
         loss_nats, after = self._backward(batch)
-        clipped = clip_gradients(self._parameters, self.settings.clip_norm)
-        skipped = not (clipped.finite and abs(loss_nats) < float("inf"))
+        gradient = measure_gradients(self._parameters, self.settings.clip_norm)
+        skipped = not (gradient.finite and abs(loss_nats) < float("inf"))
         if skipped:
             self.nonfinite_steps += 1
             after = after if _all_finite(after) else reset(after)
         else:
             set_rate(self._optimiser, step_rate)
-            self._optimiser.step()
+            apply_gradients(self._optimiser, gradient.factor)
             if self.average is not None:
                 self.average.update(self.model)
             self._smooth(loss_nats, batch.num_targets)
-        self._optimiser.zero_grad(set_to_none=True)
+        for parameter in self._parameters:
+            parameter.grad = None
         self._carried = after
         self.update += 1
         self.num_tokens += batch.num_targets
@@ -143,7 +147,7 @@ class Trainer:
             num_tokens=batch.num_targets,
             smoothed_nats=self.smoothed_nats,
             rate=step_rate,
-            gradient_norm=clipped.norm,
+            gradient_norm=gradient.norm,
             skipped=skipped,
             nonfinite_steps=self.nonfinite_steps,
             elapsed_seconds=time.perf_counter() - started,
@@ -252,6 +256,7 @@ class Trainer:
             plan=self.plan,
             generator=self._dropout,
             recompute=self.settings.recompute,
+            embedding_gradient=self._embedding_gradient,
         )
         loss = training_loss(
             output.states_BTH,
@@ -292,6 +297,17 @@ class Trainer:
                 "a run with a moving average must be resumed with one",
                 got="training.average_decay = 0",
             )
+
+
+def _embedding_gradient(model: RecurrentLanguageModel, optimiser: Optimiser) -> EmbeddingGradient:
+    """Return "rows" where nothing else adds to the embedding's gradient and none other is needed.
+
+    A window meets a few hundred words, and a vocabulary has many thousands.
+    """
+    embedding = model.embedding
+    if embedding is None or model.settings.tie_weights or embedding.weight.device.type != "cpu":
+        return "dense"
+    return "rows" if takes_rows(optimiser, embedding.weight) else "dense"
 
 
 def _dropout_generator(seed: int, device: torch.device) -> torch.Generator:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from elman.cells.cell import Cell
 from elman.config.settings import TrainingSettings
 from elman.training.muon import Muon
+from elman.training.plain_sgd import Optimiser, PlainSGD
 
 PEAK_RATES: Mapping[str, float] = MappingProxyType(
     {"sgd": 1.0, "adam": 3e-3, "adamw": 3e-3, "muon": 5e-2}
@@ -41,7 +42,7 @@ def decay_of_weights(settings: TrainingSettings) -> float:
     return settings.weight_decay
 
 
-def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+def build_optimiser(model: nn.Module, settings: TrainingSettings) -> Optimiser:
     """Return the optimiser over all parameters of `model`; the caller sets each group's `lr`.
 
         sgd    v ← μ v + g;  w ← w − rate · v
@@ -53,7 +54,8 @@ def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim
 
     For sgd and adam the decay is added to the gradient. It acts on matrices only: a bias that is
     shrunk shifts what the model predicts and keeps nothing small that grows. One fused pass over
-    memory for each update; values differ from torch's loop over tensors by rounding alone.
+    memory for each update; values differ from torch's loop over tensors by rounding alone. With
+    μ = 0 sgd is `PlainSGD`.
     """
     decay = decay_of_weights(settings)
     if settings.optimizer == "muon":
@@ -66,16 +68,44 @@ def build_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim
         if parameters
     ]
     peak, betas = peak_rate(settings), (settings.beta1, settings.beta2)
+    if settings.optimizer == "sgd" and settings.momentum == 0.0:
+        return PlainSGD(groups, lr=peak)
     if settings.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=peak, momentum=settings.momentum, fused=True)
     kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
     return kind(groups, lr=peak, betas=betas, eps=ADAM_EPSILON, fused=True)
 
 
-def set_rate(optimiser: torch.optim.Optimizer, value: float) -> None:
+def set_rate(optimiser: Optimiser, value: float) -> None:
     """Let the next step use the rate `value`."""
     for group in optimiser.param_groups:
         group["lr"] = value * group.get("rate_share", 1.0)
+
+
+def apply_gradients(optimiser: Optimiser, factor: float) -> None:
+    """Make one step with all gradients times `factor`; they may be scaled in place."""
+    if isinstance(optimiser, PlainSGD):
+        optimiser.step(factor=factor)
+        return
+    if factor != 1.0:
+        for group in optimiser.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(factor)
+    optimiser.step()
+
+
+def takes_rows(optimiser: Optimiser, weight: Tensor) -> bool:
+    """Return whether the gradient of `weight` may come as its rows that have one, and no others.
+
+    It may where rows without a gradient stay as they are.
+    """
+    if not isinstance(optimiser, PlainSGD):
+        return False
+    return any(
+        not group["weight_decay"] and any(weight is parameter for parameter in group["params"])
+        for group in optimiser.param_groups
+    )
 
 
 def _build_muon(model: nn.Module, settings: TrainingSettings, decay: float) -> Muon:

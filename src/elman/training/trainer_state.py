@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elman.errors import RunError
+from elman.training.plain_sgd import Optimiser
 
 State = TypeVar("State")
 
@@ -93,7 +94,7 @@ def copy_into_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             parameter.copy_(tensors[name])
 
 
-def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+def optimiser_tensors(model: nn.Module, optimiser: Optimiser) -> dict[str, Tensor]:
     """Return copies of what `optimiser` remembers, named PARAMETER.KEY."""
     return {
         f"{name}.{key}": value.clone()
@@ -104,7 +105,7 @@ def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dic
 
 
 def restore_optimiser(
-    model: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+    model: nn.Module, optimiser: Optimiser, tensors: Mapping[str, Tensor]
 ) -> None:
     """Let `optimiser` remember exactly what `tensors`, named PARAMETER.KEY, say."""
     own = dict(model.named_parameters())

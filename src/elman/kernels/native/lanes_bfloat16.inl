@@ -31,5 +31,14 @@ ELMAN_INLINE V neighbours(V first, V second) {
     return (V)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
 }
 
+// The way back from neighbours.
+ELMAN_INLINE void apart_again(V both, V &first, V &second) {
+    const __mmask16 every = 0xffff;
+    __m256i halves[2];
+    memcpy(halves, &both, sizeof halves);
+    first = (V)((VI)_mm512_maskz_cvtepu16_epi32(every, halves[0]) << 16);
+    second = (V)((VI)_mm512_maskz_cvtepu16_epi32(every, halves[1]) << 16);
+}
+
 }  // namespace
 }  // namespace ELMAN_ISA

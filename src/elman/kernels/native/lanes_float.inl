@@ -10,6 +10,7 @@ ELMAN_INLINE V multiply_add(V sum, V a, V b) { return sum + a * b; }
 ELMAN_INLINE V lanes(V even, V) { return even; }
 ELMAN_INLINE float lane(float even, float) { return even; }
 ELMAN_INLINE V neighbours(V first, V) { return first; }
+ELMAN_INLINE void apart_again(V, V &, V &) {}
 
 }  // namespace
 }  // namespace ELMAN_ISA

@@ -24,7 +24,7 @@ struct Softmax {
 
     // The division of the work: blocks of `rows` rows, each share of the columns of its own, which
     // it passes through in chunks of at most `columns`.
-    ptrdiff_t most_logits;  // of a block of rows, unless a single panel of rows has more
+    ptrdiff_t most_logits;  // of a block of rows, unless a panel of rows has more; in bfloat16 double
     ptrdiff_t rows, columns;
     int shares;
     float *memory;

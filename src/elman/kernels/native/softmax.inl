@@ -11,7 +11,8 @@
 // A chunk of columns is small enough to stay in the cache between its product and what follows. The
 // exponentials of a block are kept, relative to the greatest logit seen so far in their share, and
 // the gradients of a chunk are made of them when the sums over the whole vocabulary are known.
-// In bfloat16 a lane holds D = 2 neighbours of a product's depth, and W and D are converted by chunks.
+// In bfloat16 a lane holds D = 2 neighbours of a product's depth, and W and dL/dl are converted by
+// chunks; the exponentials are kept in bfloat16 as well, their sums are of float32.
 #include "softmax_memory.inl"
 
 namespace ELMAN_ISA {
@@ -107,8 +108,8 @@ void logits(const Softmax &p, ptrdiff_t row, int share) {
         const ptrdiff_t columns = least(p.columns, s.last - low);
         const Rows weight = weight_by_row(p, s, low, columns);
         for (ptrdiff_t b = 0; b < panels; b++) {
-            float *to = p.grad_features ? s.powers + (b * (s.last - s.first) + low - s.first) * P
-                                        : s.slopes;
+            float *kept = s.powers + (b * (s.last - s.first) + low - s.first) * P / D;
+            float *to = p.grad_features && D == 1 ? kept : s.slopes;
             const float *panel = m.transposed + b * deep(p.F) * P;
             for (ptrdiff_t v = 0; v < columns; v += MR)
                 logits_of({weight.a + v * weight.lda, weight.lda}, (int)least(MR, columns - v),
@@ -124,7 +125,11 @@ void logits(const Softmax &p, ptrdiff_t row, int share) {
                     s.total[b * P + n] += (double)total;
                 }
             exponentials(to, columns, s.top + b * P, s.sum + b * P);
-            if (p.grad_features) memcpy(maxima + b * P, s.top + b * P, P * sizeof(float));
+            if (!p.grad_features) continue;
+            if (D > 1)
+                for (ptrdiff_t v = 0; v < columns; v++)
+                    store(kept + v * W, neighbours(load(to + v * P), load(to + v * P + W)), W);
+            memcpy(maxima + b * P, s.top + b * P, P * sizeof(float));
         }
     }
 }
@@ -177,7 +182,7 @@ void slopes_of(const Softmax &p, const Memory &m, const Own &s, ptrdiff_t row, p
     const ptrdiff_t rows = rows_left(p, row), panels = ceil_div(rows, P);
     V bias[kColumns] = {};
     for (ptrdiff_t b = 0; b < panels; b++) {
-        const float *from = s.powers + (b * (s.last - s.first) + low - s.first) * P;
+        const float *from = s.powers + (b * (s.last - s.first) + low - s.first) * P / D;
         float *to = D > 1 ? s.exact : s.slopes + b * p.columns * P;
         V factor[2], uniform[2];
         for (int half = 0; half < 2; half++) {
@@ -186,11 +191,13 @@ void slopes_of(const Softmax &p, const Memory &m, const Own &s, ptrdiff_t row, p
             uniform[half] = load(m.uniform + n);
         }
         for (ptrdiff_t v = 0; v < columns; v++) {
-            V low_half = load(from + v * P) * factor[0] - uniform[0];
-            V high_half = load(from + v * P + W) * factor[1] - uniform[1];
-            store(to + v * P, low_half, W);
-            store(to + v * P + W, high_half, W);
-            bias[v] += low_half + high_half;
+            V first = load(from + v * P / D), second = D == 1 ? load(from + v * P + W) : V{};
+            if (D > 1) apart_again(first, first, second);
+            first = first * factor[0] - uniform[0];
+            second = second * factor[1] - uniform[1];
+            store(to + v * P, first, W);
+            store(to + v * P + W, second, W);
+            bias[v] += first + second;
         }
         for (ptrdiff_t n = b * P; n < least((b + 1) * P, rows); n++) {
             const ptrdiff_t target = p.targets[row + n] - low;

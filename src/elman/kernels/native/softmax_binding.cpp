@@ -51,7 +51,7 @@ Buffer allocate_large(ptrdiff_t size) {
 }
 
 void run(Softmax &p, const SoftmaxKernels &kernels) {
-    Buffer memory = allocate_large(kernels.divide(p));
+    Buffer memory = allocate_large(kernels.divide(p));  // which may lower p.shares
     p.memory = memory.get();
     const int num_threads = usable_threads(p.shares);
     // The runtime may give fewer threads than asked for: the division into shares stays.

@@ -28,7 +28,7 @@ struct Memory {  // one for all shares
 
 struct Own {  // of a share
     ptrdiff_t first, last;  // columns
-    float *powers;          // [panels][last − first][P] e^{l − maxima}
+    float *powers;          // [panels][last − first][P / D] lanes, e^{l − maxima}
     float *maxima;          // [chunks][rows]
     float *top;             // [rows]
     double *sum;            // [rows] Σ e^{l − top}
@@ -49,7 +49,7 @@ ELMAN_INLINE ptrdiff_t own_size(const Softmax &p) {
     const ptrdiff_t columns = most_columns(p), chunks = ceil_div(columns, p.columns) + 1;
     ptrdiff_t size = p.rows * 5;
     if (p.grad_features)
-        size += apart(p.rows * columns) + chunks * p.rows + apart(p.rows * p.F);
+        size += apart(p.rows * columns / D) + chunks * p.rows + apart(p.rows * p.F);
     if (D > 1) size += p.columns * P + apart(p.rows * p.columns / D) + p.columns * whole(p.F, P);
     return apart(size + apart(p.rows * p.columns)) + 64;
 }
@@ -90,13 +90,13 @@ Own own_of(const Softmax &p, int share) {
     s.weight = s.across + (D > 1 ? apart(p.rows * p.columns / D) : 0);
     s.features = s.weight + (D > 1 ? p.columns * whole(p.F, P) : 0);
     s.powers = s.features + apart(p.rows * p.F);
-    s.maxima = s.powers + apart(p.rows * columns);
+    s.maxima = s.powers + apart(p.rows * columns / D);
     return s;
 }
 
 ptrdiff_t divide(Softmax &p) {
     const ptrdiff_t panels = ceil_div(p.N, P);
-    ptrdiff_t most = p.most_logits / p.V / P;
+    ptrdiff_t most = p.most_logits * D / p.V / P;
     most = least(most < 1 ? 1 : most, panels);
     const ptrdiff_t blocks = ceil_div(panels, most);
     p.rows = ceil_div(panels, blocks) * P;
