@@ -205,7 +205,7 @@ def test_bfloat16_leaves_float64_and_the_twin_alone() -> None:
     assert plan.find("lstm", X_BTE) is None
 
 
-@pytest.mark.skipif(not native_level(), reason=NOT_BUILT)
+@built
 def test_auto_gives_torch_the_shapes_of_an_lstm_that_it_is_faster_on() -> None:
     def is_native(rows: int, units: int, *, ragged: bool = False) -> bool:
         x_BTE = torch.zeros(rows, 3, 2)
@@ -225,3 +225,13 @@ def test_auto_gives_torch_the_shapes_of_an_lstm_that_it_is_faster_on() -> None:
     assert plan.record()["lstm"].startswith("torch: the fused operator; not native: oneDNN")
     native = KernelPlan("native")
     assert native.find_native("lstm", torch.zeros(32, 3, 2), 64) is not None
+
+
+@built
+def test_bfloat16_is_taken_where_it_is_faster_than_native_float32() -> None:
+    plan = KernelPlan("auto", "bfloat16")
+    assert plan.find_native("gru/after/keep", X_BTE, 64) is not None
+    assert plan.find_native("gru/after/keep", X_BTE, 650) is None
+    assert plan.find_native("lstm", X_BTE, 64) is None
+    with torch.no_grad():  # scores are float32's
+        assert plan.find_native("gru/after/keep", X_BTE, 650) is not None

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from elman.errors import RunError, SettingError
-from elman.kernels.native_choice import is_loop_faster, why_torch_is_faster
+from elman.kernels.native_choice import (
+    is_bfloat16_faster,
+    is_loop_faster,
+    why_torch_is_faster,
+)
 from elman.kernels.native_module import NO_LEVEL, NOT_BUILT, native_level, native_levels
 from elman.kernels.native_recurrence import NativeKernel, why_no_native_kernel
 from elman.kernels.products import ProductPlan
@@ -158,7 +162,8 @@ class KernelPlan:
         reason = why_no_native_kernel(key, x_BTE)
         if reason or self.choice == "native":
             return reason
-        if self.precision == "bfloat16" and torch.is_grad_enabled() and key in TORCH_KERNELS:
+        wants_bfloat16 = self.precision == "bfloat16" and torch.is_grad_enabled()
+        if wants_bfloat16 and key in TORCH_KERNELS and is_bfloat16_faster(key, hidden_size):
             return "products in bfloat16 were asked for"
         return why_torch_is_faster(key, x_BTE, hidden_size, is_ragged=is_ragged)
 

@@ -12,6 +12,9 @@ gradients: oneDNN then reads its weights anew at every step."""
 
 MANY_ROWS = 64
 
+WIDE_FOR_BFLOAT16 = 400
+"""Units from which torch's RNN and GRU in bfloat16 are faster than native float32."""
+
 
 def why_torch_is_faster(
     key: str, x_BTE: Tensor, hidden_size: int, *, is_ragged: bool = False
@@ -40,3 +43,12 @@ def is_loop_faster(key: str, batch_size: int) -> bool:
     lays its weights out anew at every call, which only many rows pay for.
     """
     return key not in ("elman/tanh", "elman/relu", "gru/after/keep") and batch_size < MANY_ROWS
+
+
+def is_bfloat16_faster(key: str, hidden_size: int) -> bool:
+    """Return whether torch's operator in bfloat16 is faster in training than the native float32.
+
+    oneDNN's LSTM has products in bfloat16 at every width. The other operators cast and copy for
+    each call, which only wide layers pay for: below, float32 is both faster and closer.
+    """
+    return key.startswith("lstm") or hidden_size >= WIDE_FOR_BFLOAT16
