@@ -119,6 +119,32 @@ def test_logits_far_apart_keep_exact_nats(height) -> None:
         torch.testing.assert_close(left.double(), right, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("level", native_levels() or ("",))
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("height", [1e6, 1e12, 1e16, 1e17, -1e17, 3e38])
+@pytest.mark.parametrize("vocabulary_size", [6, 700])
+def test_what_all_logits_have_in_common_cancels(
+    level, threads, height, vocabulary_size, monkeypatch
+) -> None:
+    inputs, targets_N = arrays(5, 3, vocabulary_size, seed=7)
+    inputs[0].zero_()
+    inputs[2].fill_(height)
+    want_N = torch.full((5,), vocabulary_size, dtype=torch.float64).log()
+    monkeypatch.setenv(LEVEL_VARIABLE, level)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        torch.testing.assert_close(row_nats(*inputs, targets_N), want_N, rtol=1e-12, atol=0)
+        for smoothing in (0.0, 0.1):
+            made = summed_nats(*inputs, targets_N, count=5, smoothing=smoothing)
+            torch.testing.assert_close(torch.stack(made), want_N.sum().expand(2), rtol=1e-6, atol=0)
+        # Half of them higher, one after the other, so that the greatest logit changes on the way.
+        inputs[2][: vocabulary_size // 2] -= abs(height) * 2**-20
+        assert_close(*both(inputs, targets_N, 0.1))
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_far_chunks_of_the_vocabulary_meet_without_overflow() -> None:
     inputs, targets_N = arrays(20, 3, 1000, seed=3)
     inputs[2] = torch.linspace(-2e3, 2e3, 1000)
