@@ -28,8 +28,8 @@ CHECK_EVERY = 32
 
 States = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
-OnTokens = Callable[[int, int], bool]
-"""Receives the columns [first, stop) of the tokens just written; True: that is enough."""
+OnTokens = Callable[[int, int], object]
+"""Receives the columns [first, stop) of the tokens just written; what is true: that is enough."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class GeneratorRows:
     ) -> None:
         count = len(last_ids)
         self.state = state
-        self.last_ids: Ids = np.array(last_ids, dtype=np.int64).reshape(count)
+        self.last_ids: Ids = _whole(last_ids, "last_ids").reshape(count)
         self.positions = np.zeros(count, dtype=np.uint64)
         if positions is not None:
             self.positions[:] = positions
@@ -168,16 +168,17 @@ class NativeGenerator:
 
         Where given, `states_BTP` receives what the readout reads at each step, and with
         `targets_BT` −ln p of them [B, T] is returned, in nats. Steps beyond `lengths_B` are left
-        alone (0 nats). Raises ValueError for ids outside the vocabulary and sizes that do not fit.
+        alone (0 nats). Raises ValueError for ids outside the vocabulary and sizes that do not fit,
+        TypeError for ids and lengths that are no whole numbers.
         """
-        ids_BT = np.ascontiguousarray(ids_BT, dtype=np.int64)
-        lengths = [ids_BT.shape[1]] * len(ids_BT) if lengths_B is None else list(lengths_B)
+        ids_BT = _whole(ids_BT, "ids_BT")
+        lengths = [ids_BT.shape[1]] * len(ids_BT) if lengths_B is None else lengths_B
         nats_BT = None if targets_BT is None else np.zeros(ids_BT.shape)
         self._packed.read(
             state,
             ids_BT,
-            np.array(lengths, dtype=np.int64),
-            None if targets_BT is None else np.ascontiguousarray(targets_BT, dtype=np.int64),
+            _whole(lengths, "lengths_B"),
+            None if targets_BT is None else _whole(targets_BT, "targets_BT"),
             states_BTP,
             nats_BT,
             torch.get_num_threads(),
@@ -224,8 +225,8 @@ class NativeGenerator:
             # More than the vocabulary filters nothing, and may be more than 64 bits hold.
             np.array([min(k, self.vocabulary_size) for k in choices.top_ks], dtype=np.int64),
             np.array(choices.keys, dtype=np.uint64),
-            np.array(forbidden_ids, dtype=np.int64),
-            np.array(stop_ids, dtype=np.int64),
+            _whole(forbidden_ids, "forbidden_ids"),
+            _whole(stop_ids, "stop_ids"),
             on_tokens,
             CHECK_EVERY if on_tokens is None else every,
             torch.get_num_threads(),
@@ -290,6 +291,14 @@ def _output(layer: LayerWeights) -> int:
 
 def _plain(weight: Tensor) -> Tensor:
     return weight.detach().resolve_neg().contiguous()
+
+
+def _whole(numbers: npt.ArrayLike, name: str) -> Ids:
+    """Return ids or lengths as int64, never rounded and never the caller's own list; none pass."""
+    given = np.asarray(numbers)
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be whole numbers, and are {given.dtype}")
+    return np.array(given, dtype=np.int64, order="C")
 
 
 def _require_choice(failure: int) -> None:
