@@ -87,13 +87,15 @@ ELMAN_INLINE void exponentials(float *logits, ptrdiff_t columns, float *top, dou
     }
     if (total)
         for (int half = 0; half < 2; half++) {
+            const V scale = all(1.0f / 256);  // no sum of a chunk overflows
+            static_assert(2 * kColumns < 256);
             V below = {};
             for (ptrdiff_t v = 0; v < columns; v++)
-                below += load(logits + v * P + half * W) - after[half];
+                below += load(logits + v * P + half * W) * scale - after[half] * scale;
             for (int i = 0; i < W; i++) {
                 double &t = total[half * W + i];
                 if (seen) t += (double)seen * ((double)before[half][i] - (double)after[half][i]);
-                t += (double)below[i];
+                t += 256.0 * (double)below[i];
             }
         }
     for (ptrdiff_t v = 0; v < columns; v++)
