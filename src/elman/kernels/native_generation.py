@@ -18,6 +18,7 @@ from torch import Tensor
 
 from elman.errors import RunError, SettingError
 from elman.kernels import native_module
+from elman.kernels.native_arrays import plain_array
 from elman.kernels.native_module import NOT_BUILT, native_level
 
 WeightPrecision = Literal["float32", "bfloat16", "int8"]
@@ -146,10 +147,16 @@ class NativeGenerator:
         self._packed = native_module.native.Generator(formats.index(precision), self.level)
         for layer in weights.layers:
             self._add_layer(layer)
-        embedding = None if weights.embedding is None else _plain(weights.embedding).clone()
-        features = None if weights.features is None else _plain(weights.features)
+        embedding = (
+            None if weights.embedding is None else plain_array(weights.embedding.detach()).clone()
+        )
+        features = None if weights.features is None else plain_array(weights.features.detach())
         self._packed.set_ends(
-            embedding, tabulates(weights), features, _plain(weights.readout), _plain(weights.bias)
+            embedding,
+            tabulates(weights),
+            features,
+            plain_array(weights.readout.detach()),
+            plain_array(weights.bias.detach()),
         )
         self.state_size: int = self._packed.state_size
         self.weight_bytes: int = self._packed.weight_bytes
@@ -241,12 +248,12 @@ class NativeGenerator:
 
     def _add_layer(self, layer: LayerWeights) -> None:
         equation, keeps, weights = _equation(layer)
-        norm = None if layer.norm is None else _plain(torch.stack(layer.norm))
+        norm = None if layer.norm is None else plain_array(torch.stack(layer.norm).detach())
         self._packed.add_layer(
             equation,
             keeps,
             "coupled" in layer.key,
-            *(None if weight is None else _plain(weight) for weight in weights),
+            *(None if weight is None else plain_array(weight.detach()) for weight in weights),
             norm,
             layer.adds_input,
         )
@@ -287,10 +294,6 @@ def _output(layer: LayerWeights) -> int:
     if layer.key in ("mingru", "minlstm"):
         return layer.weights[0].shape[0] // (2 if layer.key == "mingru" else 3)
     return layer.weights[1].shape[1]
-
-
-def _plain(weight: Tensor) -> Tensor:
-    return weight.detach().resolve_neg().contiguous()
 
 
 def _whole(numbers: npt.ArrayLike, name: str) -> Ids:
