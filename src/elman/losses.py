@@ -291,8 +291,8 @@ def _sweep(
             d_NV = e_NV.scatter_add_(1, targets_N1, s_N1 * (smoothing - 1.0))
             if smoothing:
                 d_NV.sub_(s_N1 * (smoothing / weight_VF.shape[0]))
-            torch.mm(d_NV, weight_VF, out=gradients.features_NF[rows]).div_(s_N1)
-            gradients.weight_VF.addmm_(d_NV.t(), block_NF / s_N1)
+            gradients.features_NF[rows] = products.input_gradient(d_NV, weight_VF).div_(s_N1)
+            gradients.weight_VF.add_(products.weight_gradient(d_NV, block_NF / s_N1))
             gradients.bias_V.addmv_(d_NV.t(), s_N1.reciprocal().squeeze(1))
     return nats, uniform_nats
 

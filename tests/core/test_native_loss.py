@@ -10,7 +10,7 @@ from elman.errors import ShapeError
 from elman.kernels import native_loss
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.native_loss import native_loss_precision, row_nats, summed_nats
-from elman.kernels.native_module import LEVEL_VARIABLE, native, native_level, native_levels
+from elman.kernels.native_module import native, native_level, native_levels
 from elman.layers.readout import Readout
 from elman.losses import token_loss, token_nats
 
@@ -31,13 +31,14 @@ def arrays(num_rows: int, width: int, vocabulary_size: int, seed: int, spread: f
     return [x_NF, weight_VF, bias_V], targets_N
 
 
-def both(inputs, targets_N, smoothing: float = 0.0, precision: str = "float32"):
+def both(
+    inputs, targets_N, smoothing: float = 0.0, precision: str = "float32", level: str = "auto"
+):
     """Value and gradients of the mean, native in float32 and by torch in float64."""
     mine = [part.clone().requires_grad_() for part in inputs]
     count = max(len(targets_N), 1)
-    nats, plain = summed_nats(
-        *mine, targets_N, count=count, smoothing=smoothing, precision=precision
-    )
+    how = {"smoothing": smoothing, "precision": precision, "level": level}
+    nats, plain = summed_nats(*mine, targets_N, count=count, **how)
     got = [nats, plain, *torch.autograd.grad(nats / count, mine)]
     exact = [part.double().requires_grad_() for part in inputs]
     logits_NV = linear(*exact)
@@ -72,11 +73,10 @@ def test_values_and_gradients_are_those_of_float64(
     before = torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native_loss, "NATIVE_LOGITS_AT_ONCE", most)
-        patch.setenv(LEVEL_VARIABLE, level)
         torch.set_num_threads(threads)
         try:
-            assert_close(*both(inputs, targets_N, smoothing))
-            got_N = row_nats(*inputs, targets_N)
+            assert_close(*both(inputs, targets_N, smoothing, level=level))
+            got_N = row_nats(*inputs, targets_N, level=level)
         finally:
             torch.set_num_threads(before)
     want_N = cross_entropy(linear(*(p.double() for p in inputs)), targets_N, reduction="none")
@@ -117,6 +117,30 @@ def test_logits_far_apart_keep_exact_nats(height) -> None:
     assert_close(got[:2], want[:2])
     for left, right in zip(got[2:], want[2:], strict=True):
         torch.testing.assert_close(left.double(), right, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("level", native_levels() or ("",))
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("height", [1e6, 1e12, 1e16, 1e17, -1e17, 3e38])
+@pytest.mark.parametrize("vocabulary_size", [6, 700])
+def test_what_all_logits_have_in_common_cancels(level, threads, height, vocabulary_size) -> None:
+    inputs, targets_N = arrays(5, 3, vocabulary_size, seed=7)
+    inputs[0].zero_()
+    inputs[2].fill_(height)
+    want_N = torch.full((5,), vocabulary_size, dtype=torch.float64).log()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        got_N = row_nats(*inputs, targets_N, level=level)
+        torch.testing.assert_close(got_N, want_N, rtol=1e-12, atol=0)
+        for smoothing in (0.0, 0.1):
+            made = summed_nats(*inputs, targets_N, count=5, smoothing=smoothing, level=level)
+            torch.testing.assert_close(torch.stack(made), want_N.sum().expand(2), rtol=1e-6, atol=0)
+        # Half of them higher, one after the other, so that the greatest logit changes on the way.
+        inputs[2][: vocabulary_size // 2] -= abs(height) * 2**-20
+        assert_close(*both(inputs, targets_N, 0.1, level=level))
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_far_chunks_of_the_vocabulary_meet_without_overflow() -> None:

@@ -1,5 +1,7 @@
 """Large products: each library gives the same numbers, and a choice once made stays."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -18,7 +20,7 @@ def random(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("library", ["torch", "onednn"])
 @pytest.mark.parametrize(("rows", "inner", "columns"), SIZES)
 def test_every_library_makes_the_same_products(library, rows, inner, columns) -> None:
-    if library == "onednn" and (not products._has_onednn() or rows * inner * columns == 0):
+    if library == "onednn" and (not products.has_onednn() or rows * inner * columns == 0):
         pytest.skip("oneDNN is not here, or would be given nothing")
     x, weight, bias = random(rows, inner), random(columns, inner), random(columns)
     for kind, left, right, added, want in (
@@ -48,7 +50,7 @@ def test_choice_is_measured_once_for_a_class_and_repeated_from_the_record(monkey
         return "onednn"
 
     monkeypatch.setattr(products, "_measured", measured)
-    monkeypatch.setattr(products, "_has_onednn", lambda: True)
+    monkeypatch.setattr(products, "has_onednn", lambda: True)
     plan = KernelPlan()
     assert plan.products.choose("projection", 700, 200, 33_278) == "onednn"
     assert plan.products.choose("projection", 513, 129, 65_536) == "onednn"  # of the same class
@@ -65,8 +67,48 @@ def test_choice_is_measured_once_for_a_class_and_repeated_from_the_record(monkey
     assert len(calls) == 2
 
 
-def test_measuring_finds_one_of_the_libraries() -> None:
-    assert products._measured("weight gradient", 64, 64, 64) in ("torch", "onednn")
+@pytest.mark.parametrize(
+    ("torch_seconds", "onednn_seconds", "faster"),
+    [
+        ([9, 3, 5, 4], [9, 4, 2, 9], "onednn"),
+        ([9, 4, 2, 9], [9, 3, 5, 4], "torch"),
+        ([99, 1, 1, 1], [2, 2, 2, 2], "torch"),  # the first is that of its preparations
+        ([2, 2, 2, 2], [2, 2, 2, 2], "torch"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["projection", "input gradient", "weight gradient"])
+def test_measuring_chooses_by_the_least_time_of_each(
+    kind, torch_seconds, onednn_seconds, faster, monkeypatch
+) -> None:
+    now, left = 0.0, {"torch": list(torch_seconds), "onednn": list(onednn_seconds)}
+
+    def make(got_kind, library, *factors):
+        nonlocal now
+        now += left[library].pop(0)
+        return make_product(got_kind, "torch", *factors)  # which their shapes must allow
+
+    monkeypatch.setattr(products, "make_product", make)
+    monkeypatch.setattr(products, "time", SimpleNamespace(perf_counter=lambda: now))
+    assert products._measured(kind, 6, 5, 4) == faster
+    assert left == {"torch": [], "onednn": []}
+
+
+@pytest.mark.skipif(not products.has_onednn(), reason="oneDNN is not here")
+def test_measuring_is_in_float32_whatever_the_default_type(monkeypatch) -> None:
+    seen = set()
+
+    def make(kind, library, left, right):
+        seen.update([left.dtype, right.dtype])
+        return make_product(kind, library, left, right)
+
+    monkeypatch.setattr(products, "make_product", make)
+    torch.set_default_dtype(torch.float64)
+    try:
+        for kind in ("projection", "input gradient", "weight gradient"):
+            assert ProductPlan().choose(kind, 200, 200, 200) in ("torch", "onednn")
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert seen == {torch.float32}
 
 
 def test_twin_measures_nothing_and_broken_records_are_refused(monkeypatch) -> None:

@@ -9,6 +9,7 @@ the boundary between two ids.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,7 @@ class Generation:
         self._model_state: StackState | None = None
         self._last_id: int | None = None
         self._position, self._num_generated, self._ended = 0, 0, False
+        self._running: _RunningRow | None = None
 
     @property
     def num_generated(self) -> int:
@@ -77,6 +79,7 @@ class Generation:
     @property
     def ended(self) -> bool:
         """Whether a stop mark was the last id generated."""
+        self._catch_up()
         return self._ended
 
     def feed(self, ids: Sequence[int]) -> None:
@@ -88,6 +91,7 @@ class Generation:
         if len(ids) == 0:
             return
         self._require_ids(ids, "a prompt")
+        self._leave_call()
         unread = [int(token) for token in ids]
         if self._last_id is not None:
             unread.insert(0, self._last_id)
@@ -101,7 +105,7 @@ class Generation:
         Raises `SettingError` where nothing was fed or the generation has ended.
         """
         last_id = self._require_start()
-        if self._ended:
+        if self.ended:
             raise SettingError("the generation has ended with a stop mark", hint="feed more ids")
         if self._packed is not None:
             self.run(1, lambda token: True)
@@ -128,7 +132,7 @@ class Generation:
         Nothing is computed ahead: a caller who stops asking stops the work. `run` is faster.
         """
         for _ in range(max_tokens):
-            if self._ended:
+            if self.ended:
                 return
             token = self.step()
             if not self._ended:
@@ -137,8 +141,9 @@ class Generation:
     def run(self, max_tokens: int, on_token: Callable[[int], bool]) -> None:
         """Tell `on_token` up to `max_tokens` new ids, as `tokens` yields them; True ends them.
 
-        With a packed model this is one native call. Where `on_token` raises, or a signal's handler
-        does, the generation is as the tokens generated so far left it.
+        With a packed model this is one native call. At each token the generation is as that token
+        left it: `on_token` may take its state, or change it, and what follows goes on from there.
+        So it is where `on_token` raises, or a signal's handler does.
         """
         if self._packed is None:
             for token in self.tokens(max_tokens):
@@ -152,6 +157,7 @@ class Generation:
 
         Raises `SettingError` where nothing was fed.
         """
+        self._catch_up()
         if self._last_id is None:
             raise SettingError("a generation has no state before its first id", hint="feed an id")
         return GenerationState(
@@ -170,6 +176,7 @@ class Generation:
         `replace(state, sampling=…)`. Forbidden ids and stop ids stay this generation's own.
         """
         self._require_ids([state.last_id], "a saved state")
+        self._leave_call()
         self._model_state, self._last_id = state.model_state, state.last_id
         self._position = state.position
         self._num_generated, self._ended = state.num_generated, state.ended
@@ -185,10 +192,21 @@ class Generation:
             ids_BT = torch.tensor([ids], device=self._device)
             self._model_state = self._model(ids_BT, self._model_state, plan=self._plan).state
 
-    def _take(self, rows: GeneratorRows, row: int, *, ended: bool) -> None:
+    def _catch_up(self) -> None:
+        """Take over what the row of a native call that runs has become."""
+        if self._running is None:
+            return
+        rows, row = self._running.rows, self._running.row
         self._model_state = cells_of(rows.state[row : row + 1], self._model)
         self._last_id, self._position = int(rows.last_ids[row]), int(rows.positions[row])
-        self._ended = ended
+        self._ended = bool(rows.ended[row]) and not self._running.is_halted
+
+    def _leave_call(self) -> None:
+        """Take over the row for good, before anything else changes the generation."""
+        self._catch_up()
+        if self._running is not None:
+            self._running.left.append(self._running.row)
+            self._running = None
 
     def _rows(self, packed: NativeGenerator) -> States:
         return packed.zero_rows(1) if self._model_state is None else rows_of(self._model_state)
@@ -218,21 +236,53 @@ def run_together(
 
     `on_token` is told (number, id) of each new id, as `Generation.run` tells it; True ends that
     generation alone. With packed weights all of them step together, and share what is read of
-    memory. Where `on_token` raises, they are as the ids generated so far left them.
+    memory. Where `on_token` raises, they are as the ids generated so far left them. No generations
+    write nothing. Raises `SettingError` where one differs in what they must share, or comes twice.
     """
-    packed = generations[0]._packed
+    _require_alike(generations)
+    packed = generations[0]._packed if generations else None
     if packed is None:
         for number, generation in enumerate(generations):
             generation.run(max_tokens, lambda token, number=number: on_token(number, token))  # type: ignore[misc]
         return
-    going = list(enumerate(generations))
-    for start in range(0, max_tokens, TOKENS_AT_ONCE):
+    going, left = list(enumerate(generations)), max_tokens
+    while left > 0:
         going = [(number, one) for number, one in going if not one.ended]
         if not going:
             return
-        count = min(TOKENS_AT_ONCE, max_tokens - start)
-        halted = _run_rows(packed, going, count, on_token)
+        written, halted = _run_rows(packed, going, min(TOKENS_AT_ONCE, left), on_token)
+        left -= written
         going = [(number, one) for number, one in going if number not in halted]
+
+
+def _require_alike(generations: Sequence[Generation]) -> None:
+    for number, one in enumerate(generations):
+        first = generations[0]
+        if one in generations[:number]:
+            what = "the same generation again"
+        elif one._model is not first._model or one._packed is not first._packed:
+            what = "another model, or another packing of it"
+        elif one._stop_ids != first._stop_ids or one._forbidden_ids != first._forbidden_ids:
+            what = "other stop or forbidden ids"
+        else:
+            continue
+        raise SettingError(
+            "generations that run together share model, packing, stop ids and forbidden ids",
+            got=f"{what} as number {number}",
+            hint="run it by itself",
+        )
+
+
+@dataclass
+class _RunningRow:
+    """The row of a native call that a generation is, as long as nothing else changes it."""
+
+    rows: GeneratorRows
+    row: int
+    left: list[int]
+    """The rows of the call that are no generation's any more; shared by all of them."""
+    is_halted: bool = False
+    """Whether the listener wants no more of it, which is no stop mark."""
 
 
 def _run_rows(
@@ -240,9 +290,15 @@ def _run_rows(
     going: Sequence[tuple[int, Generation]],
     max_tokens: int,
     on_token: Callable[[int, int], bool],
-) -> set[int]:
-    """Generate natively, take over what the rows have become; return the numbers ended."""
+) -> tuple[int, set[int]]:
+    """Generate natively; return how many tokens each going on has, and the numbers ended.
+
+    They are fewer than `max_tokens` where a listener has changed a generation: its row is then not
+    what follows any more.
+    """
     generations = [generation for _, generation in going]
+    for generation in generations:
+        generation._leave_call()
     rows = GeneratorRows(
         np.concatenate([generation._rows(packed) for generation in generations]),
         [generation._require_start() for generation in generations],
@@ -250,19 +306,26 @@ def _run_rows(
     )
     tokens_BN = np.empty((len(going), max_tokens), dtype=np.int32)
     before = [generation._num_generated for generation in generations]
-    halted = set[int]()
+    left = list[int]()
+    running = [_RunningRow(rows, row, left) for row in range(len(going))]
+    written, halted = 0, set[int]()
 
     def tell(first: int, stop: int) -> bool:
-        for row, token in enumerate(tokens_BN[:, first].tolist()):
-            if token < 0:
-                continue
-            number, generation = going[row]
-            generation._num_generated = before[row] + stop
-            if not rows.ended[row] and on_token(number, token):
+        nonlocal written
+        written = stop
+        tokens_B = tokens_BN[:, first].tolist()
+        for row, token in enumerate(tokens_B):
+            if token >= 0:
+                generations[row]._num_generated = before[row] + stop
+        for row, token in enumerate(tokens_B):
+            number = going[row][0]
+            if token >= 0 and not rows.ended[row] and on_token(number, token):
                 halted.add(number)
-                rows.ended[row] = True
-        return False
+                rows.ended[row] = running[row].is_halted = True
+        return bool(left)
 
+    for generation, its_row in zip(generations, running, strict=True):
+        generation._running = its_row
     try:
         packed.generate(
             rows,
@@ -274,10 +337,11 @@ def _run_rows(
             out=tokens_BN,
         )
     finally:
-        for row, (number, generation) in enumerate(going):
-            generation._take(rows, row, ended=bool(rows.ended[row]) and number not in halted)
-            generation._num_generated = before[row] + int(np.count_nonzero(tokens_BN[row] >= 0))
-    return halted
+        for row, generation in enumerate(generations):
+            if row not in left:
+                generation._leave_call()
+                generation._num_generated = before[row] + int((tokens_BN[row] >= 0).sum())
+    return written, halted
 
 
 def last_logits(output: ModelOutput, plan: KernelPlan) -> Tensor:

@@ -1,4 +1,4 @@
-"""The check of arrays before an address is handed to C++."""
+"""The form and the check of arrays before an address is handed to C++."""
 
 import torch
 from torch import Tensor
@@ -22,6 +22,16 @@ def require_array(
         raise TypeError(f"{name} must be a {str(dtype).removeprefix('torch.')} tensor on a CPU")
     if tensor.shape != shape:
         raise ShapeError(f"{name} must be {list(shape)}", got=str(list(tensor.shape)))
+
+
+def plain_array(tensor: Tensor) -> Tensor:
+    """Return `tensor` as its numbers lie in memory: contiguous, no negated view; copied if need be.
+
+    One that is not dense is returned as it is, for `require_array` to refuse.
+    """
+    if tensor.layout != torch.strided:
+        return tensor
+    return tensor.resolve_neg().contiguous()
 
 
 def require_axes(name: str, tensor: Tensor | None, num_axes: int) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from elman.errors import RunError, SettingError
 from elman.kernels import native_module
+from elman.kernels.native_arrays import plain_array
 from elman.kernels.native_module import NOT_BUILT, native_level
 
 WeightPrecision = Literal["float32", "bfloat16", "int8"]
@@ -28,8 +29,8 @@ CHECK_EVERY = 32
 
 States = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
-OnTokens = Callable[[int, int], bool]
-"""Receives the columns [first, stop) of the tokens just written; True: that is enough."""
+OnTokens = Callable[[int, int], object]
+"""Receives the columns [first, stop) of the tokens just written; what is true: that is enough."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class GeneratorRows:
     ) -> None:
         count = len(last_ids)
         self.state = state
-        self.last_ids: Ids = np.array(last_ids, dtype=np.int64).reshape(count)
+        self.last_ids: Ids = _whole(last_ids, "last_ids").reshape(count)
         self.positions = np.zeros(count, dtype=np.uint64)
         if positions is not None:
             self.positions[:] = positions
@@ -146,10 +147,16 @@ class NativeGenerator:
         self._packed = native_module.native.Generator(formats.index(precision), self.level)
         for layer in weights.layers:
             self._add_layer(layer)
-        embedding = None if weights.embedding is None else _plain(weights.embedding).clone()
-        features = None if weights.features is None else _plain(weights.features)
+        embedding = (
+            None if weights.embedding is None else plain_array(weights.embedding.detach()).clone()
+        )
+        features = None if weights.features is None else plain_array(weights.features.detach())
         self._packed.set_ends(
-            embedding, tabulates(weights), features, _plain(weights.readout), _plain(weights.bias)
+            embedding,
+            tabulates(weights),
+            features,
+            plain_array(weights.readout.detach()),
+            plain_array(weights.bias.detach()),
         )
         self.state_size: int = self._packed.state_size
         self.weight_bytes: int = self._packed.weight_bytes
@@ -168,16 +175,17 @@ class NativeGenerator:
 
         Where given, `states_BTP` receives what the readout reads at each step, and with
         `targets_BT` −ln p of them [B, T] is returned, in nats. Steps beyond `lengths_B` are left
-        alone (0 nats). Raises ValueError for ids outside the vocabulary and sizes that do not fit.
+        alone (0 nats). Raises ValueError for ids outside the vocabulary and sizes that do not fit,
+        TypeError for ids and lengths that are no whole numbers.
         """
-        ids_BT = np.ascontiguousarray(ids_BT, dtype=np.int64)
-        lengths = [ids_BT.shape[1]] * len(ids_BT) if lengths_B is None else list(lengths_B)
+        ids_BT = _whole(ids_BT, "ids_BT")
+        lengths = [ids_BT.shape[1]] * len(ids_BT) if lengths_B is None else lengths_B
         nats_BT = None if targets_BT is None else np.zeros(ids_BT.shape)
         self._packed.read(
             state,
             ids_BT,
-            np.array(lengths, dtype=np.int64),
-            None if targets_BT is None else np.ascontiguousarray(targets_BT, dtype=np.int64),
+            _whole(lengths, "lengths_B"),
+            None if targets_BT is None else _whole(targets_BT, "targets_BT"),
             states_BTP,
             nats_BT,
             torch.get_num_threads(),
@@ -224,8 +232,8 @@ class NativeGenerator:
             # More than the vocabulary filters nothing, and may be more than 64 bits hold.
             np.array([min(k, self.vocabulary_size) for k in choices.top_ks], dtype=np.int64),
             np.array(choices.keys, dtype=np.uint64),
-            np.array(forbidden_ids, dtype=np.int64),
-            np.array(stop_ids, dtype=np.int64),
+            _whole(forbidden_ids, "forbidden_ids"),
+            _whole(stop_ids, "stop_ids"),
             on_tokens,
             CHECK_EVERY if on_tokens is None else every,
             torch.get_num_threads(),
@@ -240,12 +248,12 @@ class NativeGenerator:
 
     def _add_layer(self, layer: LayerWeights) -> None:
         equation, keeps, weights = _equation(layer)
-        norm = None if layer.norm is None else _plain(torch.stack(layer.norm))
+        norm = None if layer.norm is None else plain_array(torch.stack(layer.norm).detach())
         self._packed.add_layer(
             equation,
             keeps,
             "coupled" in layer.key,
-            *(None if weight is None else _plain(weight) for weight in weights),
+            *(None if weight is None else plain_array(weight.detach()) for weight in weights),
             norm,
             layer.adds_input,
         )
@@ -288,8 +296,12 @@ def _output(layer: LayerWeights) -> int:
     return layer.weights[1].shape[1]
 
 
-def _plain(weight: Tensor) -> Tensor:
-    return weight.detach().resolve_neg().contiguous()
+def _whole(numbers: npt.ArrayLike, name: str) -> Ids:
+    """Return ids or lengths as int64, never rounded and never the caller's own list; none pass."""
+    given = np.asarray(numbers)
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be whole numbers, and are {given.dtype}")
+    return np.array(given, dtype=np.int64, order="C")
 
 
 def _require_choice(failure: int) -> None:

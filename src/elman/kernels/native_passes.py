@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from elman.kernels.native_arrays import require_array, require_axes
+from elman.kernels.native_arrays import plain_array, require_array, require_axes
 from elman.kernels.native_sweep import (
     Course,
     OutputGradients,
@@ -17,6 +17,7 @@ from elman.kernels.native_sweep import (
     sweep_backward,
     sweep_forward,
 )
+from elman.kernels.products import has_onednn
 
 NATIVE_CELLS: Mapping[str, SweepCell] = MappingProxyType(
     {
@@ -34,12 +35,13 @@ NATIVE_CELLS: Mapping[str, SweepCell] = MappingProxyType(
 
 
 def project(x_NE: Tensor, weight_GE: Tensor, bias_G: Tensor | None) -> Tensor:
-    """Return x W^T + b [N, G], by the library that is faster for it.
+    """Return x W^T + b [N, G], by oneDNN where it is there: the faster one at the sizes of a sweep.
 
+    The library is not measured, so that equal runs have equal bits without a record.
     oneDNN reads bias_G at its address, whatever its shape, strides and device, and takes no negated
     view for one: all must be checked and plain before.
     """
-    if x_NE.numel() and weight_GE.numel() and _has_onednn():
+    if x_NE.numel() and weight_GE.numel() and has_onednn():
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             x_NE, weight_GE, bias_G, "none", [], ""
         )
@@ -50,18 +52,6 @@ def project(x_NE: Tensor, weight_GE: Tensor, bias_G: Tensor | None) -> Tensor:
 def weight_gradient(grads_NG: Tensor, x_NE: Tensor, out: Tensor) -> None:
     """Write Σ_n g_n x_n^T [G, E] to `out`; both factors may be columns of wider arrays."""
     torch.mm(grads_NG.t(), x_NE, out=out)
-
-
-def _has_onednn() -> bool:
-    return torch.backends.mkldnn.is_available() and hasattr(  # type: ignore[no-untyped-call]
-        torch.ops.mkldnn, "_linear_pointwise"
-    )
-
-
-def _plain(tensor: Tensor) -> Tensor:
-    if tensor.layout != torch.strided:
-        return tensor  # which the sweep refuses
-    return tensor.resolve_neg().contiguous()
 
 
 def _valid_steps(course: Course) -> Tensor:
@@ -96,18 +86,18 @@ def forward_pass(
     require_array("first_h_BH", first_h_BH, (batch_size, size))
     require_array("weight_ih", weight_ih, (cell.gates * size, width))
     require_array("bias_ih", bias_ih, (cell.gates * size,))
-    x_NE = _plain(x_BTE).view(batch_size * num_steps, width)
+    x_NE = plain_array(x_BTE).view(batch_size * num_steps, width)
     if course.lengths_B is not None:
         course.num_valid(batch_size)  # raises before anything is looked up
         x_NE = x_NE.index_select(0, _valid_steps(course))
     swept = sweep_forward(
         cell,
         course,
-        project(x_NE, weight_ih.resolve_neg(), _plain(bias_ih)),
-        _plain(first_h_BH),
-        None if first_c_BH is None else _plain(first_c_BH),
-        _plain(weight_hh),
-        _plain(bias_hh),
+        project(x_NE, weight_ih.resolve_neg(), plain_array(bias_ih)),
+        plain_array(first_h_BH),
+        None if first_c_BH is None else plain_array(first_c_BH),
+        plain_array(weight_hh),
+        plain_array(bias_hh),
         keeps=keeps,
     )
     return swept, x_NE
@@ -149,11 +139,11 @@ def backward_pass(
     grads_NG, grad_h_BH, grad_c_BH = sweep_backward(
         cell,
         course,
-        OutputGradients(*(None if grad is None else _plain(grad) for grad in grads)),
+        OutputGradients(*(None if grad is None else plain_array(grad) for grad in grads)),
         kept.saved_NS,
         kept.states_BTH,
-        None if kept.first_c_BH is None else _plain(kept.first_c_BH),
-        _plain(kept.weight_hh),
+        None if kept.first_c_BH is None else plain_array(kept.first_c_BH),
+        plain_array(kept.weight_hh),
         batch_size=shape[0],
     )
     rows = cell.gates * size

@@ -2,7 +2,7 @@
 
 The input projection is one product over all valid steps, and so are the gradients of the weights;
 the recurrence between is C++ (`elman/kernels/native/`). The twin is the readable loop over
-`Cell.step`; values and gradients agree to about 1e-6 of the largest. Sweeps give a row the same
+`Cell.step`; values agree to 1e-6 of the largest, gradients to 1e-5. Sweeps give a row the same
 bits in any batch and on any number of threads; the large products may not.
 """
 

@@ -62,7 +62,7 @@ class ProductPlan:
             return "torch"
         name = f"{kind} {_class(rows)} x {_class(inner)} x {_class(columns)}"
         found = self._chosen.get(name)
-        if found is None and self._measures and _has_onednn():
+        if found is None and self._measures and has_onednn():
             found = self._chosen[name] = _measured(kind, rows, inner, columns)
         return found or "torch"
 
@@ -123,15 +123,19 @@ def _class(size: int) -> int:
     return 1 << max(size - 1, 0).bit_length()
 
 
-def _has_onednn() -> bool:
+def has_onednn() -> bool:
+    """Return whether this torch has oneDNN's product."""
     available: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     return available and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def _measured(kind: ProductKind, rows: int, inner: int, columns: int) -> Library:
     """Return the faster library, by the least of a few times, both taking turns."""
-    left = torch.ones((inner, rows) if kind == "weight gradient" else (rows, inner))
-    right = torch.ones((columns, inner) if kind == "projection" else (inner, columns))
+    left_shape = (inner, rows) if kind == "weight gradient" else (rows, inner)
+    right_shape = (columns, inner) if kind == "projection" else (inner, columns)
+    # Of the type that has a choice, whatever the default of the process is.
+    left = torch.ones(left_shape, dtype=torch.float32, device="cpu")
+    right = torch.ones(right_shape, dtype=torch.float32, device="cpu")
     least: dict[Library, float] = {}
     for _ in range(1 + REPEATS):  # the first time of each is that of its preparations, never least
         for library in get_args(Library):

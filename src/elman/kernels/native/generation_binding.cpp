@@ -179,6 +179,13 @@ struct Writing {
     }
 };
 
+// As Python's `if` takes it.
+bool is_true(const nb::object &answer) {
+    const int truth = PyObject_IsTrue(answer.ptr());
+    if (truth < 0) throw nb::python_error();
+    return truth != 0;
+}
+
 void generate(const BoundGenerator &self, Array2 state, const Writing &writing, Doubles2 how,
               Ids1 top_ks, Words1 keys, Ids1 forbidden, Ids1 stops, nb::object callback,
               ptrdiff_t every, int num_threads) {
@@ -209,7 +216,7 @@ void generate(const BoundGenerator &self, Array2 state, const Writing &writing, 
             self.generator.generate(rows, stop - done, never, ends, threads, run);
         }
         const bool goes_on = writing.give(rows, done);
-        const bool is_enough = !callback.is_none() && nb::cast<bool>(callback(done, stop));
+        const bool is_enough = !callback.is_none() && is_true(callback(done, stop));
         if (PyErr_CheckSignals()) throw nb::python_error();
         if (is_enough || !goes_on) return;
         done = stop;

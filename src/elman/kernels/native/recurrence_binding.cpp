@@ -35,8 +35,8 @@ std::vector<Row> rows_of(ptrdiff_t B, ptrdiff_t T, const int64_t *lengths, bool 
     return rows;
 }
 
-// How many threads share the same rows and split the units: those that would have no row otherwise,
-// and all where the weights outgrow a core's cache and a team's rows are too few to read them once each.
+// How many threads share the same rows and split the units: with fewer rows than threads, those that
+// would have no row otherwise, where a step is long enough.
 int units_for(const Recurrence &p, ptrdiff_t B, int threads) {
     const ptrdiff_t gates = p.cell == kLstm ? 4 : p.cell >= kGruAfter ? 3 : 1;
     const ptrdiff_t weights = gates * p.H * p.H;

@@ -74,14 +74,30 @@ void logits_of(Rows left, int rows, const float *bias, const float *panel, ptrdi
 #undef ELMAN_CASE
 }
 
-// Turns `columns` rows of P logits into e^{l − top}, where top and sum go on from the chunks before.
-ELMAN_INLINE void exponentials(float *logits, ptrdiff_t columns, float *top, double *sum) {
+// Turns `columns` rows of P logits into e^{l − top}, where top and sum go on from the chunks before, and
+// so does total, Σ (l − top), where it is not null. `seen` logits came before. Nothing is summed that is
+// not relative to top: the sum of large logits would be known to their rounding alone.
+ELMAN_INLINE void exponentials(float *logits, ptrdiff_t columns, float *top, double *sum,
+                               double *total, ptrdiff_t seen) {
     const V before[2] = {load(top), load(top + W)};
     V after[2] = {before[0], before[1]}, found[2] = {V{}, V{}};
     for (ptrdiff_t v = 0; v < columns; v++) {
         after[0] = maximum(load(logits + v * P), after[0]);
         after[1] = maximum(load(logits + v * P + W), after[1]);
     }
+    if (total)
+        for (int half = 0; half < 2; half++) {
+            const V scale = all(1.0f / 256);  // no sum of a chunk overflows
+            static_assert(2 * kColumns < 256);
+            V below = {};
+            for (ptrdiff_t v = 0; v < columns; v++)
+                below += load(logits + v * P + half * W) * scale - after[half] * scale;
+            for (int i = 0; i < W; i++) {
+                double &t = total[half * W + i];
+                if (seen) t += (double)seen * ((double)before[half][i] - (double)after[half][i]);
+                t += 256.0 * (double)below[i];
+            }
+        }
     for (ptrdiff_t v = 0; v < columns; v++)
         for (int half = 0; half < 2; half++) {
             V e = exp_below(load(logits + v * P + half * W) - after[half]);
@@ -118,13 +134,8 @@ void logits(const Softmax &p, ptrdiff_t row, int share) {
                 const ptrdiff_t target = p.targets[row + n] - low;
                 if (target >= 0 && target < columns) m.picked[n] = to[target * P + n - b * P];
             }
-            if (p.uniform)
-                for (ptrdiff_t n = 0; n < P; n++) {
-                    float total = 0.0f;
-                    for (ptrdiff_t v = 0; v < columns; v++) total += to[v * P + n];
-                    s.total[b * P + n] += (double)total;
-                }
-            exponentials(to, columns, s.top + b * P, s.sum + b * P);
+            exponentials(to, columns, s.top + b * P, s.sum + b * P,
+                         p.uniform ? s.total + b * P : nullptr, low - s.first);
             if (!p.grad_features) continue;
             if (D > 1)
                 for (ptrdiff_t v = 0; v < columns; v++)
@@ -148,15 +159,16 @@ void finish(const Softmax &p, ptrdiff_t row, int share) {
         for (int other = 0; other < p.shares; other++) {
             const Own s = own_of(p, other);
             if (s.sum[n] != 0.0) sum += s.sum[n] * __builtin_exp((double)s.top[n] - (double)top);
-            total += s.total[n];
+            if (p.uniform)
+                total += s.total[n] + (double)(s.last - s.first) * ((double)s.top[n] - (double)top);
         }
         if (sum == 0.0) sum = __builtin_nan("");  // every logit is −inf
         m.top[n] = top;
         m.factor[n] = n < rows ? (float)((double)p.scale / sum) : 0.0f;
         m.uniform[n] = n < rows ? p.scale * p.smoothing / (float)p.V : 0.0f;
         if (n >= rows) continue;
-        const double log_sum = __builtin_log(sum) + (double)top;
-        p.nats[row + n] = log_sum - (double)m.picked[n];
+        const double log_sum = __builtin_log(sum);  // of e^{l − top}
+        p.nats[row + n] = log_sum + ((double)top - (double)m.picked[n]);
         if (p.uniform) p.uniform[row + n] = log_sum - total / (double)p.V;
     }
 }

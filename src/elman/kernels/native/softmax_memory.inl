@@ -32,7 +32,7 @@ struct Own {  // of a share
     float *maxima;          // [chunks][rows]
     float *top;             // [rows]
     double *sum;            // [rows] Σ e^{l − top}
-    double *total;          // [rows] Σ l, where it is asked for
+    double *total;          // [rows] Σ (l − top), where it is asked for
     float *slopes;          // [panels][deep(columns)][P] lanes, D of a chunk
     float *features;        // [panels][F][P] dXᵀ
     // In bfloat16 alone:
