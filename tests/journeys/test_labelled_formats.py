@@ -107,7 +107,7 @@ def test_options_of_language_models_are_refused_and_kernels_are_told(
     assert {"choice", "precision", "lstm"} <= kernels.keys()
     done = elman("score", run, path, "--verbose", "--json")
     assert (done.returncode, json.loads(done.stdout)["num_rows"]) == (0, len(ROWS))
-    assert "lstm: " in done.stderr
+    assert "lstm, reading: " in done.stderr
     done = elman("score", run, path, "--precision", "int8")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--precision is for language models; got int8" in done.stderr
