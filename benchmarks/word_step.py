@@ -18,135 +18,63 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 from torch.nn.functional import log_softmax, nll_loss
 
-from elman.config.settings import ModelSettings, TrainingSettings
 from elman.data.streams import StreamBatches
-from elman.kernels.dispatch import KernelPlan
+from elman.kernels.dispatch import KernelPlan, Precision
 from elman.kernels.native_module import native_level
 from elman.layers.readout import Readout
 from elman.losses import token_loss
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.benchmark.machine import matrix_peak
 from elman.recipes.benchmark.memory import SIDES, peak_bytes_of
-from elman.recipes.benchmark.rows import ModelSizes
+from elman.recipes.benchmark.rows import FULL, ModelSizes
+from elman.recipes.benchmark.timing import Stopwatch
+from elman.recipes.benchmark.word import (
+    BATCH_SIZE,
+    DROPOUT,
+    WINDOW,
+    WordTrainer,
+    elman_training,
+    torch_training,
+    zipf_ids,
+)
 from elman.seeding import generator
-from elman.training.language_objective import LanguageObjective
-from elman.training.loop import Trainer
-
-LANES, WINDOW, CLIP, DROPOUT, LAYERS = 20, 35, 0.25, 0.2, 2
-
-
-class PlainModel(nn.Module):
-    """Embedding, nn.LSTM, nn.Linear: the model of the examples."""
-
-    def __init__(self, vocabulary_size: int, units: int, dropout: float) -> None:
-        super().__init__()
-        self.drop = nn.Dropout(dropout)
-        self.encoder = nn.Embedding(vocabulary_size, units)
-        self.rnn = nn.LSTM(units, units, LAYERS, dropout=dropout)
-        self.decoder = nn.Linear(units, vocabulary_size)
-
-    def forward(self, ids_TB: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, object]:
-        output_TBH, state = self.rnn(self.drop(self.encoder(ids_TB)), state)
-        logits_TBV = self.decoder(self.drop(output_TBH))
-        return log_softmax(logits_TBV.view(-1, logits_TBV.shape[2]), dim=1), state
-
-
-class PlainStep:
-    """One update after another of the plain implementation."""
-
-    def __init__(
-        self, source: StreamBatches, vocabulary_size: int, units: int, dropout: float, rate: float
-    ):
-        torch.manual_seed(1)
-        self.model, self.source, self.index = PlainModel(vocabulary_size, units, dropout), source, 0
-        nn.init.uniform_(self.model.encoder.weight, -0.1, 0.1)
-        nn.init.uniform_(self.model.decoder.weight, -0.1, 0.1)
-        nn.init.zeros_(self.model.decoder.bias)
-        self.optimiser = torch.optim.SGD(self.model.parameters(), lr=rate, fused=True)
-        self.state = (torch.zeros(LAYERS, LANES, units), torch.zeros(LAYERS, LANES, units))
-
-    def __call__(self) -> float:
-        batch = self.source.batch(0, self.index)
-        self.index += 1
-        self.optimiser.zero_grad()
-        state = tuple(part.detach() for part in self.state)
-        log_probs_NV, self.state = self.model(batch.ids_BT.t(), state)
-        loss = nll_loss(log_probs_NV, batch.targets_BT.t().reshape(-1))
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
-        self.optimiser.step()
-        return loss.item()
-
-
-class ElmanStep:
-    """The same with Elman's trainer, from the plain implementation's weights."""
-
-    def __init__(self, source: StreamBatches, plain: PlainStep, dropout: float, precision: str):
-        vocabulary_size, units = plain.model.encoder.weight.shape
-        model_settings = ModelSettings(
-            kind="lstm",
-            embedding_size=units,
-            hidden_size=units,
-            num_layers=LAYERS,
-            dropout=dropout,
-            embedding_dropout=dropout,
-        )
-        settings = TrainingSettings(
-            batch_size=LANES,
-            window=WINDOW,
-            optimizer="sgd",
-            learning_rate=plain.optimiser.param_groups[0]["lr"],
-            schedule="constant",
-            warmup_updates=0,
-            clip_norm=CLIP,
-            weight_decay=0.0,
-        )
-        model = RecurrentLanguageModel(model_settings, vocabulary_size, generator(1, "none"))
-        copy_weights(plain.model, model)
-        self.plan = KernelPlan("auto", precision)  # type: ignore[arg-type]
-        objective = LanguageObjective(model, settings)
-        self.trainer = Trainer(objective, source, settings, self.plan, total_updates=1 << 30)
-
-    def __call__(self) -> float:
-        event = self.trainer.step()
-        return event.loss_nats / event.num_tokens
-
-
-def copy_weights(plain: PlainModel, model: RecurrentLanguageModel) -> None:
-    with torch.no_grad():
-        assert model.embedding is not None
-        model.embedding.weight.copy_(plain.encoder.weight)
-        model.readout.weight.copy_(plain.decoder.weight)
-        model.readout.bias.copy_(plain.decoder.bias)
-        for layer in range(LAYERS):
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                theirs = getattr(plain.rnn, f"{name}_l{layer}")
-                getattr(model.stack.cell(layer), name).copy_(theirs)
 
 
 def stream_of(folder: str | None, vocabulary_size: int) -> StreamBatches:
     """The words of the file by frequency, rare ones as the last id; or ids by Zipf's law."""
     if folder is None:
-        draw = np.random.default_rng(1)
-        ids_N = (draw.zipf(1.1, 400_000) - 1) % vocabulary_size
+        ids_N = zipf_ids(vocabulary_size)
     else:
         text = Path(folder, "wikitext2.train.txt").read_text(encoding="utf-8")
         words = text.replace("\n", " <eos> ").split()
         order = {word: place for place, (word, _) in enumerate(Counter(words).most_common())}
         ids_N = np.minimum([order[word] for word in words], vocabulary_size - 1)
-    return StreamBatches(ids_N, batch_size=LANES, window=WINDOW)
+    return StreamBatches(ids_N, batch_size=BATCH_SIZE, window=WINDOW)
+
+
+def steps_of(
+    args: argparse.Namespace, dropout: float
+) -> tuple[Callable[[], float], dict[str, WordTrainer]]:
+    """Plain torch's step and Elman's trainers by precision, all from the same weights."""
+    trainers = {
+        precision: elman_training(
+            args.sizes, dropout=dropout, precision=precision, rate=args.rate, source=args.source
+        )
+        for precision in get_args(Precision)
+    }
+    return torch_training(trainers["float32"], dropout=dropout).step, trainers
 
 
 def loss_calls(units: int, vocabulary_size: int) -> dict[str, Callable[[], object]]:
     """The output layer and its loss alone, forward and backward, each way."""
     torch.manual_seed(2)
-    states_BTH = (torch.randn(LANES, WINDOW, units) * 0.3).requires_grad_()
-    targets_BT = torch.randint(vocabulary_size, (LANES, WINDOW))
+    states_BTH = (torch.randn(BATCH_SIZE, WINDOW, units) * 0.3).requires_grad_()
+    targets_BT = torch.randint(vocabulary_size, (BATCH_SIZE, WINDOW))
     readout = Readout(units, vocabulary_size)
     readout.initialise(generator(2, "none"))
     leaves = [states_BTH, readout.weight, readout.bias]
@@ -175,24 +103,11 @@ def loss_calls(units: int, vocabulary_size: int) -> dict[str, Callable[[], objec
     }
 
 
-def product_peak() -> float:
-    """GFLOP/s of oneDNN's float32 product of 2048³, or of torch's where there is none."""
-    a = torch.randn(2048, 2048)
-    best = float("inf")
-    for _ in range(8):
-        start = time.perf_counter()
-        torch.ops.mkldnn._linear_pointwise(a, a, None, "none", [], "")
-        best = min(best, time.perf_counter() - start)
-    return float(2 * 2048**3 / best / 1e9)
-
-
 def compare_speed(args: argparse.Namespace) -> None:
-    source, units, vocabulary_size = args.source, args.units, args.vocabulary
-    calls = loss_calls(units, vocabulary_size)
-    plain = PlainStep(source, vocabulary_size, units, DROPOUT, args.rate)
-    calls["step: torch"] = plain
-    for precision in ("float32", "bfloat16"):
-        calls[f"step: elman {precision}"] = ElmanStep(source, plain, DROPOUT, precision)
+    units, vocabulary_size = args.units, args.vocabulary
+    plain, trainers = steps_of(args, DROPOUT)
+    calls = {**loss_calls(units, vocabulary_size), "step: torch": plain}
+    calls |= {f"step: elman {name}": trainer.step for name, trainer in trainers.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
     processor: dict[str, list[float]] = {name: [] for name in calls}
     for repeat in range(args.repeats + 2):
@@ -202,8 +117,11 @@ def compare_speed(args: argparse.Namespace) -> None:
             if repeat >= 2:
                 times[name].append(time.perf_counter() - start)
                 processor[name].append(time.process_time() - start_processor)
-    peak, flops = product_peak(), 6 * LANES * WINDOW * units * vocabulary_size
-    print(f"three products at {peak:.0f} GFLOP/s take {flops / peak / 1e6:.0f} ms")
+    stopwatch = Stopwatch(FULL.effort)
+    peak = matrix_peak(stopwatch, torch.float32, torch.device("cpu"), size=FULL.peak_size)
+    flops = 6 * BATCH_SIZE * WINDOW * units * vocabulary_size
+    rate = peak.gflops_per_second
+    print(f"three products at {rate:.0f} GFLOP/s take {flops / rate / 1e6:.0f} ms")
     print("| what | median ms | least ms | words/s | torch / this | processor ms | torch / this |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, found in times.items():
@@ -211,27 +129,26 @@ def compare_speed(args: argparse.Namespace) -> None:
         median, spent = statistics.median(found), statistics.median(processor[name])
         print(
             f"| {name} | {median * 1e3:.1f} | {min(found) * 1e3:.1f} |"
-            f" {LANES * WINDOW / median:.0f} | {statistics.median(times[theirs]) / median:.2f} |"
+            f" {BATCH_SIZE * WINDOW / median:.0f} |"
+            f" {statistics.median(times[theirs]) / median:.2f} |"
             f" {spent * 1e3:.1f} | {statistics.median(processor[theirs]) / spent:.2f} |"
         )
-    print("kernels:", calls["step: elman float32"].plan.record())  # type: ignore[attr-defined]
+    print("kernels:", trainers["float32"].plan.record())
 
 
 def compare_losses(args: argparse.Namespace) -> None:
-    plain = PlainStep(args.source, args.vocabulary, args.units, 0.0, args.rate)
-    steps = {p: ElmanStep(args.source, plain, 0.0, p) for p in ("float32", "bfloat16")}
-    worst = dict.fromkeys(steps, 0.0)
+    plain, trainers = steps_of(args, 0.0)
+    worst = dict.fromkeys(trainers, 0.0)
     for _ in range(args.losses):
         want = plain()
-        got = {name: step() for name, step in steps.items()}
+        got = {name: trainer.step().nats_per_token for name, trainer in trainers.items()}
         worst = {name: max(worst[name], abs(loss - want)) for name, loss in got.items()}
     print(f"after {args.losses} updates: torch {want:.6f}", got, "greatest differences:", worst)
 
 
 def measure_memory(args: argparse.Namespace) -> None:
     """Print the peak of each side in a process of its own, which draws ids by Zipf's law."""
-    sizes = ModelSizes(LAYERS, args.units, args.vocabulary)
-    found = {side: peak_bytes_of(side, sizes, 4, "float32") for side in SIDES}
+    found = {side: peak_bytes_of(side, args.sizes, 4, "float32") for side in SIDES}
     for side, peak in found.items():
         assert peak.peak_bytes is not None, peak.measured_by
         assert peak.before_bytes is not None
@@ -253,6 +170,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    args.sizes = ModelSizes(2, args.units, args.vocabulary)
     args.source = stream_of(args.folder, args.vocabulary)
     print(
         f"torch {torch.__version__}, {args.threads} threads, native level {native_level()!r}, "

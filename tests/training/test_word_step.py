@@ -5,55 +5,17 @@ import sys
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn.functional import log_softmax, nll_loss
 
 from elman.config.settings import ModelSettings, TrainingSettings
 from elman.data.streams import StreamBatches
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.benchmark.torch_word_model import TorchWordModel, TorchWordTraining
 from elman.seeding import generator
 from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
 
 V, UNITS, LANES, WINDOW, RATE, CLIP = 1200, 24, 4, 12, 2.0, 0.25
-
-
-class PlainModel(nn.Module):
-    """Embedding, nn.LSTM of two layers, nn.Linear."""
-
-    def __init__(self, ours: RecurrentLanguageModel) -> None:
-        super().__init__()
-        self.encoder, self.rnn = nn.Embedding(V, UNITS), nn.LSTM(UNITS, UNITS, 2)
-        self.decoder = nn.Linear(UNITS, V)
-        assert ours.embedding is not None
-        with torch.no_grad():
-            self.encoder.weight.copy_(ours.embedding.weight)
-            self.decoder.weight.copy_(ours.readout.weight)
-            self.decoder.bias.copy_(ours.readout.bias)
-            for layer in range(2):
-                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                    to = getattr(self.rnn, f"{name}_l{layer}")
-                    to.copy_(getattr(ours.stack.cell(layer), name))
-
-
-def plain_losses(model: PlainModel, source: StreamBatches, updates: int) -> list[float]:
-    optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
-    state = (torch.zeros(2, LANES, UNITS), torch.zeros(2, LANES, UNITS))
-    losses = []
-    for index in range(updates):
-        batch = source.batch(0, index)
-        optimiser.zero_grad()
-        output_TBH, state = model.rnn(
-            model.encoder(batch.ids_BT.t()), tuple(part.detach() for part in state)
-        )
-        logits_NV = model.decoder(output_TBH).flatten(0, 1)
-        loss = nll_loss(log_softmax(logits_NV, dim=1), batch.targets_BT.t().flatten())
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-        optimiser.step()
-        losses.append(loss.item())
-    return losses
 
 
 def test_a_hundred_updates_have_the_losses_of_plain_torch() -> None:
@@ -67,7 +29,7 @@ def test_a_hundred_updates_have_the_losses_of_plain_torch() -> None:
         V,
         generator(1, "initialisation"),
     )
-    plain = PlainModel(model)
+    plain = TorchWordTraining(TorchWordModel(model, dropout=0.0), source, rate=RATE, clip_norm=CLIP)
     settings = TrainingSettings(
         optimizer="sgd",
         learning_rate=RATE,
@@ -81,7 +43,7 @@ def test_a_hundred_updates_have_the_losses_of_plain_torch() -> None:
     trainer = Trainer(objective, source, settings, KernelPlan(), total_updates=updates)
     events = [trainer.step() for _ in range(updates)]
     got = [event.loss_nats / event.num_tokens for event in events]
-    want = plain_losses(plain, source, updates)
+    want = [plain.step() for _ in range(updates)]
     assert max(event.gradient_norm for event in events) > CLIP  # clipping took part
     # Rounding differs, and a hundred updates let differences grow.
     np.testing.assert_allclose(got, want, rtol=0.0, atol=1e-4)

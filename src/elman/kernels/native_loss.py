@@ -17,7 +17,7 @@ from torch import Tensor
 
 from elman.errors import ShapeError
 from elman.kernels import native_module
-from elman.kernels.native_arrays import require_array, require_axes
+from elman.kernels.native_arrays import plain_array, require_array, require_axes
 from elman.kernels.native_module import NO_LEVEL, NOT_BUILT, is_transformed, native_levels
 
 NATIVE_LOGITS_AT_ONCE = 1 << 23
@@ -144,7 +144,7 @@ def _loss_on_cpu(
     level: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return minimised and plain nats, and gradients of scale · minimised: of X, W and b."""
-    arrays = [_plain_data(part) for part in (features_NF, weight_VF, bias_V)]
+    arrays = [plain_array(part.data) for part in (features_NF, weight_VF, bias_V)]
     gradients = [_in_own_pages(part) for part in arrays]
     nats_N = arrays[0].new_empty(arrays[0].shape[0], dtype=torch.float64)
     uniform_N = torch.empty_like(nats_N) if smoothing else None
@@ -175,14 +175,10 @@ def _nats_on_cpu(
     features_NF: Tensor, weight_VF: Tensor, bias_V: Tensor, targets_N: Tensor, level: str
 ) -> Tensor:
     """Return the nats of each row."""
-    arrays = [_plain_data(part) for part in (features_NF, weight_VF, bias_V)]
+    arrays = [plain_array(part.data) for part in (features_NF, weight_VF, bias_V)]
     nats_N = arrays[0].new_empty(arrays[0].shape[0], dtype=torch.float64)
     _call(arrays, targets_N, nats_N, None, [None] * 3, 1.0, 0.0, "float32", level)
     return nats_N
-
-
-def _plain_data(part: Tensor) -> Tensor:
-    return part.data.resolve_neg().contiguous()
 
 
 def _call(
@@ -198,7 +194,7 @@ def _call(
 ) -> None:
     native_module.native.softmax_loss(
         *arrays,
-        _plain_data(targets_N),
+        plain_array(targets_N.data),
         nats_N,
         uniform_N,
         *gradients,

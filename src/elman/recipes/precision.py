@@ -33,6 +33,11 @@ class PrecisionCost:
         assert rounded is not None
         return rounded - exact
 
+    @property
+    def told(self) -> str:
+        """The same as a person reads it, to five places and never −0."""
+        return f"{round(self.bits_per_character, 5) + 0.0:+.5f} bits per character"
+
 
 def pack(
     trained: TrainedModel, precision: WeightPrecision = "float32"

@@ -207,8 +207,8 @@ def _tell_cost(exact: "TrainedModel", rounded: "TrainedModel", precision: str) -
         return
     cost, name = found
     say(
-        f"note: {precision} weights take {round(cost.bits_per_character, 5) + 0.0:+.5f} "
-        f"bits per character (float32: {cost.exact.bits_per_character:.5f}) on the first "
+        f"note: {precision} weights take {cost.told} "
+        f"(float32: {cost.exact.bits_per_character:.5f}) on the first "
         f"{cost.exact.characters:,} characters of {name}"
     )
 

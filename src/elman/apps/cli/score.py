@@ -175,12 +175,12 @@ def _score(
         with scoring(error_console()) as on_scored:
             plain = replace(request, per_token=None)
             in_float32, _ = score_files(exact, plain, on_scored=on_scored)
-        cost = PrecisionCost(in_float32, score).bits_per_character
-        figures |= {"precision": precision, "bits_per_character_over_float32": cost}
-        say(
-            f"note: {precision} weights take {round(cost, 5) + 0.0:+.5f} bits per character "
-            "over float32"
-        )
+        cost = PrecisionCost(in_float32, score)
+        figures |= {
+            "precision": precision,
+            "bits_per_character_over_float32": cost.bits_per_character,
+        }
+        say(f"note: {precision} weights take {cost.told} over float32")
     for notice in notices:
         say(f"note: {notice}")
     if verbose:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.config.settings import ModelSettings, TrainingSettings
-from elman.data.batches import TokenBatch
+from elman.data.batches import BatchSource, TokenBatch
 from elman.data.streams import StreamBatches
 from elman.kernels.dispatch import KernelPlan, Precision
 from elman.models.recurrent import RecurrentLanguageModel
@@ -60,9 +60,17 @@ def zipf_ids(vocabulary_size: int) -> npt.NDArray[np.int32]:
 
 
 def elman_training(
-    sizes: ModelSizes, *, dropout: float, precision: Precision = "float32", rate: float = RATE
+    sizes: ModelSizes,
+    *,
+    dropout: float,
+    precision: Precision = "float32",
+    rate: float = RATE,
+    source: BatchSource[TokenBatch] | None = None,
 ) -> WordTrainer:
-    """Return Elman's own trainer of the model, ready for its first update."""
+    """Return Elman's own trainer of the model, ready for its first update.
+
+    Without a `source` it reads `zipf_ids`.
+    """
     settings = ModelSettings(
         kind="lstm",
         embedding_size=sizes.hidden_size,
@@ -86,7 +94,9 @@ def elman_training(
     model = RecurrentLanguageModel(
         settings, sizes.vocabulary_size, generator(SEED, "initialisation")
     )
-    source = StreamBatches(zipf_ids(sizes.vocabulary_size), batch_size=BATCH_SIZE, window=WINDOW)
+    if source is None:
+        ids_N = zipf_ids(sizes.vocabulary_size)
+        source = StreamBatches(ids_N, batch_size=BATCH_SIZE, window=WINDOW)
     plan = KernelPlan("auto", precision)
     return Trainer(
         LanguageObjective(model, training), source, training, plan, total_updates=_NO_END
