@@ -84,7 +84,7 @@ def answers(translator: Translator, sources: Sequence[str], *, masked: bool) -> 
         ids = [[*row, *[pad_id] * (longest - len(row))] for row in ids]
     search = translator.search(TranslationSearch())
     marks = target_ids(translator.target)
-    found = search_answers(translator.model, ids, marks, search, plan=translator.plan)
+    found = search_answers(translator.models, ids, marks, search, plan=translator.plan)
     return [translator.target.decode(several[0].ids) for several in found]
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pytest
 import torch
 from subjects import EXACT_64, PARITY_64, assert_close
+from torch import Tensor
 
 from elman.config.settings import ModelSettings
 from elman.decoding.beam import BeamSettings
@@ -177,23 +178,45 @@ def a_search_finds_the_same_in_any_company(meeting: Meeting) -> None:
     greedy, beam = TranslationSearch(), TranslationSearch(beam=BeamSettings(beam=3, n_best=2))
     one = TranslationSearch(beam=BeamSettings(beam=1))
     for search in (greedy, beam):
-        together = search_answers(model, sources, IDS, search, plan=plan)
+        together = search_answers([model], sources, IDS, search, plan=plan)
         for source, hypotheses in zip(sources, together, strict=True):
-            (alone,) = search_answers(model, [source], IDS, search, plan=plan)
+            (alone,) = search_answers([model], [source], IDS, search, plan=plan)
             assert [each.ids for each in hypotheses] == [each.ids for each in alone]
             for each, other in zip(hypotheses, alone, strict=True):
                 assert abs(each.log_prob_nats - other.log_prob_nats) <= 1e-5
-                forced = forced_nats(model, source, each.ids, plan)
+                forced = forced_nats(model, source, each.ids, plan).sum().item()
                 assert abs(each.log_prob_nats + forced) <= 1e-5
                 assert IDS.boundary_id not in each.ids
             assert len({each.ids for each in hypotheses}) == len(hypotheses)
-    first = [each[0].ids for each in search_answers(model, sources, IDS, greedy, plan=plan)]
-    assert first == [each[0].ids for each in search_answers(model, sources, IDS, one, plan=plan)]
+    first = [each[0].ids for each in search_answers([model], sources, IDS, greedy, plan=plan)]
+    assert first == [each[0].ids for each in search_answers([model], sources, IDS, one, plan=plan)]
+
+
+def an_ensemble_says_the_mean_of_what_its_models_say(meeting: Meeting) -> None:
+    """Alone and in company; the score of an answer is that of the mean under teacher forcing."""
+    models = [meeting.model(seed) for seed in (8, 9, 10)]
+    plan, search = KernelPlan("reference"), TranslationSearch(beam=BeamSettings(beam=3, n_best=2))
+    generator = torch.Generator().manual_seed(8)
+    sources = [torch.randint(2, SOURCES, (n,), generator=generator).tolist() for n in LENGTHS]
+    together = search_answers(models, sources, IDS, search, plan=plan)
+    backwards = search_answers(models[::-1], sources, IDS, search, plan=plan)
+    for source, hypotheses, others in zip(sources, together, backwards, strict=True):
+        (alone,) = search_answers(models, [source], IDS, search, plan=plan)
+        for each, *same in zip(hypotheses, alone, others, strict=True):
+            assert {one.ids for one in same} == {each.ids}
+            by_token = [forced_nats(model, source, each.ids, plan) for model in models]
+            mean = torch.stack(by_token).neg().exp().mean(dim=0).log().sum().item()
+            assert abs(each.log_prob_nats - mean) <= PARITY_64
+            assert (each.weights_TS is None) == (meeting.attention == "none")
+    (first,) = search_answers(models[:1], sources[:1], IDS, search, plan=plan)
+    (twice,) = search_answers(models[:1] * 2, sources[:1], IDS, search, plan=plan)
+    assert [one.ids for one in first] == [one.ids for one in twice]
 
 
 def forced_nats(
     model: EncoderDecoder, source: list[int], answer: tuple[int, ...], plan: KernelPlan
-) -> float:
+) -> Tensor:
+    """The loss of each token of an answer and of its stop mark, nats_T."""
     target_BT = torch.tensor([answer], dtype=torch.int64).reshape(1, len(answer))
     batch = Pairs(
         torch.tensor([source]),
@@ -203,8 +226,7 @@ def forced_nats(
     )
     _, answers_BT = shifted(target_BT, batch.target_lengths_B, IDS.boundary_id)
     logits_TV = valid_logits(output(model, batch, plan), batch, 0)
-    nats = torch.nn.functional.cross_entropy(logits_TV, answers_BT[0], reduction="sum")
-    return nats.item()
+    return torch.nn.functional.cross_entropy(logits_TV, answers_BT[0], reduction="none")
 
 
 TRANSLATION_PROMISES: Mapping[str, Callable[[Meeting], None]] = MappingProxyType(
@@ -217,6 +239,7 @@ TRANSLATION_PROMISES: Mapping[str, Callable[[Meeting], None]] = MappingProxyType
             weights_sum_to_one_and_are_exactly_zero_on_padding,
             a_source_of_nothing_is_an_error,
             a_search_finds_the_same_in_any_company,
+            an_ensemble_says_the_mean_of_what_its_models_say,
         )
     }
 )

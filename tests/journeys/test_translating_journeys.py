@@ -245,7 +245,9 @@ def test_options_of_other_tasks_are_refused_by_runs_of_sequences(
         assert refused.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("options", [("--beam", "2"), ("--attention", "folder")])
+@pytest.mark.parametrize(
+    "options", [("--beam", "2"), ("--attention", "folder"), ("--ensemble", "another")]
+)
 def test_options_of_sequences_are_refused_by_runs_of_other_tasks(
     elman: Elman, line_run: Path, table: Path, options: tuple[str, str]
 ) -> None:

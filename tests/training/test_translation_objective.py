@@ -63,7 +63,7 @@ def test_padding_is_no_part_of_the_loss_and_of_no_count() -> None:  # case B14
     loss = loss_of(objective, batch)
     assert loss.plain.count == batch.num_targets == 4
     assert loss.plain.mean().item() == pytest.approx(1.386294, abs=1e-6)
-    score = forced_score(objective.model, [batch], boundary_id=MARK, plan=PLAN)
+    score = forced_score([objective.model], [batch], boundary_id=MARK, plan=PLAN)
     assert (score.num_tokens, score.loss_nats) == (4, pytest.approx(4 * math.log(4), abs=1e-6))
     assert score.num_right == 0  # of equal logits the first, padding, is the likeliest
 
@@ -90,7 +90,7 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_rows(context: str) -> None:
         total += loss_of(objective, single).plain.nats.item()
     assert whole.plain.nats.item() == pytest.approx(total, abs=1e-10)
     parts = [batch_of(*targets)]
-    score = forced_score(objective.model, parts, boundary_id=MARK, plan=PLAN)
+    score = forced_score([objective.model], parts, boundary_id=MARK, plan=PLAN)
     assert score.loss_nats == pytest.approx(total, abs=1e-10)
 
 

@@ -118,8 +118,9 @@ def beam_search(
     require_sources(model, start_ids_B, limits, source_lengths)
     if settings.coverage and model.weights is None:
         raise SettingError("a coverage penalty needs attention", got=f"{settings.coverage:g}")
+    attended = None if model.weights is None else source_lengths
     searches = [
-        _SourceSearch(source, limits, settings, source_lengths, [_Node.root()])
+        _SourceSearch(source, limits, settings, attended, [_Node.root()])
         for source in range(len(start_ids_B))
     ]
     for search in searches:

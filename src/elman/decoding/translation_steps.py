@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from elman.decoding.beam import BeamSettings, beam_search
+from elman.decoding.ensemble import averaged_steps
 from elman.decoding.search import Hypothesis, SearchLimits, StepFunctions, greedy_search
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
@@ -104,7 +105,7 @@ def translation_steps(model: EncoderDecoder, plan: KernelPlan) -> StepFunctions[
 
 
 def search_answers(
-    model: EncoderDecoder,
+    models: Sequence[EncoderDecoder],
     sources: Sequence[Sequence[int]],
     ids: TargetIds,
     search: TranslationSearch,
@@ -113,6 +114,7 @@ def search_answers(
 ) -> list[list[Hypothesis]]:
     """Return for each source its answers, the best one first; all are searched together.
 
+    Of several models the probabilities are averaged at every step; they must have the same ids.
     Neither the order nor the company of a source changes its answers. Raises `DataError` for a
     source without ids: `decode_in_order` answers those without the model.
     """
@@ -133,14 +135,21 @@ def search_answers(
     )
     start_ids_B = torch.full((len(sources),), ids.boundary_id, dtype=torch.int64)
     with torch.inference_mode():
-        read = model.read(source_BS, torch.tensor(lengths), plan=plan)
-        first = Between(read.state, read.view, torch.arange(len(sources)), None)
-        functions = translation_steps(model, plan)
-        if model.decoder.attention is not None:
-            first = first._replace(weights_NS=torch.zeros(source_BS.shape))
+        first = tuple(_beginning(model, source_BS, torch.tensor(lengths), plan) for model in models)
+        functions = averaged_steps([translation_steps(model, plan) for model in models])
         if search.beam is None:
             found = greedy_search(functions, first, start_ids_B, limits, source_lengths=lengths)
             return [[one] for one in found]
         return beam_search(
             functions, first, start_ids_B, limits, search.beam, source_lengths=lengths
         )
+
+
+def _beginning(
+    model: EncoderDecoder, source_BS: Tensor, lengths_B: Tensor, plan: KernelPlan
+) -> Between:
+    """Return what a search begins with: the sources read, and no attention paid yet."""
+    read = model.read(source_BS, lengths_B, plan=plan)
+    attends = model.decoder.attention is not None
+    weights_NS = torch.zeros(source_BS.shape) if attends else None
+    return Between(read.state, read.view, torch.arange(len(source_BS)), weights_NS)

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.nn.functional import cross_entropy, linear
+from torch import Tensor
+from torch.nn.functional import linear, nll_loss
 
 from elman.data.examples import PairBatch
+from elman.decoding.ensemble import mean_log_probs
 from elman.evaluation.ratios import ratio
 from elman.evaluation.translation import TranslationScores
 from elman.kernels.dispatch import KernelPlan
@@ -78,27 +80,43 @@ class TranslationReport:
 
 @torch.inference_mode()
 def forced_score(
-    model: EncoderDecoder, batches: Iterable[PairBatch], *, boundary_id: int, plan: KernelPlan
+    models: Sequence[EncoderDecoder],
+    batches: Iterable[PairBatch],
+    *,
+    boundary_id: int,
+    plan: KernelPlan,
 ) -> ForcedScore:
-    """Return the teacher-forced score of all pairs: a sum and counts; batches change no number."""
+    """Return the teacher-forced score of all pairs: a sum and counts; batches change no number.
+
+    Of several models it is that of the mean of their probabilities.
+    """
     total = ForcedScore(0.0, 0, 0)
-    weight, bias = model.readout.weight, model.readout.bias
-    at_once = max(1, LOGITS_AT_ONCE // len(weight))
+    at_once = max(1, LOGITS_AT_ONCE // len(models[0].readout.weight))
     for batch in batches:
         lengths_B = batch.target_lengths_B + 1
         inputs_BT, answers_BT = shifted(batch.target_BT, batch.target_lengths_B, boundary_id)
-        output = model(batch.source_BS, batch.source_lengths_B, inputs_BT, lengths_B, plan=plan)
         valid_BT = torch.arange(inputs_BT.shape[1]) < lengths_B.unsqueeze(1)
-        features_NF = model.readout.project(output.features_BTF[valid_BT])
-        answers_N = answers_BT[valid_BT]
-        for rows_NF, ids_N in zip(
-            torch.split(features_NF, at_once), torch.split(answers_N, at_once), strict=True
-        ):
-            logits_NV = linear(rows_NF, weight, bias)
-            nats_N = cross_entropy(logits_NV, ids_N, reduction="none").double()
-            right = int((logits_NV.argmax(dim=1) == ids_N).sum())
+        features = []
+        for model in models:
+            output = model(batch.source_BS, batch.source_lengths_B, inputs_BT, lengths_B, plan=plan)
+            features_NF = model.readout.project(output.features_BTF[valid_BT])
+            features.append(torch.split(features_NF, at_once))
+        for *rows, ids_N in zip(*features, torch.split(answers_BT[valid_BT], at_once), strict=True):
+            log_probs_NV = _log_probs(models, rows)
+            nats_N = nll_loss(log_probs_NV, ids_N, reduction="none").double()
+            right = int((log_probs_NV.argmax(dim=1) == ids_N).sum())
             total += ForcedScore(float(nats_N.sum()), len(ids_N), right)
     return total
+
+
+def _log_probs(models: Sequence[EncoderDecoder], rows: Sequence[Tensor]) -> Tensor:
+    """Return log_probs_NV of the models' features, rows_NF of each."""
+    return mean_log_probs(
+        [
+            linear(rows_NF, model.readout.weight, model.readout.bias).log_softmax(dim=1)
+            for model, rows_NF in zip(models, rows, strict=True)
+        ]
+    )
 
 
 def num_in_place(answer: Sequence[int], reference: Sequence[int]) -> int:

@@ -39,10 +39,10 @@ def predict_file(run: Path, request: PredictRequest) -> tuple[str, ...]:
             got=f"model.task = {task}",
             hint="a language model writes with elman generate, and is measured by elman score",
         )
-    for_sequences = request.search is not None or request.attention is not None
+    for_sequences = bool(request.search or request.attention or request.ensemble)
     if task != "translate" and for_sequences:
         raise SettingError(
-            "the options of searches and --attention are for runs that write sequences",
+            "the options of searches, --attention and --ensemble are for runs that write sequences",
             got=f"a run of elman train {task}",
         )
     with (

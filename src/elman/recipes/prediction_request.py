@@ -10,8 +10,9 @@ from elman.decoding.translation_steps import TranslationSearch
 class PredictRequest:
     """What to answer and how to write it; "" and None leave a choice to the run.
 
-    `out` None is standard output. No size changes an answer. `search` and
-    `attention`, a folder for what was attended to, are for runs of sequences.
+    `out` None is standard output. No size changes an answer. `search`, `attention`, a folder for
+    what was attended to, and `ensemble`, the runs whose probabilities are averaged with this one's,
+    are for runs of sequences.
     """
 
     name: str
@@ -24,3 +25,4 @@ class PredictRequest:
     batch_size: int = 64
     search: TranslationSearch | None = None
     attention: Path | None = None
+    ensemble: tuple[Path, ...] = ()

@@ -151,7 +151,7 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
 
         def measure() -> LossSum:
             every = (source.batch(0, index) for index in range(source.batches_per_epoch(0)))
-            score = forced_score(trainer.model, every, boundary_id=boundary_id, plan=trainer.plan)
+            score = forced_score([trainer.model], every, boundary_id=boundary_id, plan=trainer.plan)
             return LossSum(torch.tensor(score.loss_nats, dtype=torch.float64), score.num_tokens)
 
         return measure
@@ -166,7 +166,7 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
     ) -> Mapping[str, TranslationReport]:
         """Return the exact scores of the parts held out, answers found greedily."""
         translator = Translator(
-            settings, prepared.source, prepared.target, model, plan, prepared.growth
+            settings, prepared.source, prepared.target, (model,), plan, prepared.growth
         )
         reports: dict[str, TranslationReport] = {}
         done = 0

@@ -49,14 +49,22 @@ class Answer:
 
 @dataclass(frozen=True)
 class Translator:
-    """A model with both of its tokenizers; `growth` bounds answers by the lengths of sources."""
+    """A model with both of its tokenizers; `growth` bounds answers by the lengths of sources.
+
+    Of several models, an ensemble, the probabilities are averaged.
+    """
 
     settings: Settings
     source: Tokenizer
     target: Tokenizer
-    model: EncoderDecoder
+    models: tuple[EncoderDecoder, ...]
     plan: KernelPlan
     growth: float
+
+    @property
+    def attends(self) -> bool:
+        """Whether one of the models has attention."""
+        return any(model.decoder.attention is not None for model in self.models)
 
     def answers(
         self,
@@ -82,7 +90,7 @@ class Translator:
 
         def decode(sources: list[Sequence[int]]) -> list[list[Hypothesis]]:
             return search_answers(
-                self.model, sources, target_ids(self.target), search, plan=self.plan
+                self.models, sources, target_ids(self.target), search, plan=self.plan
             )
 
         found = decode_in_order(encoded(), decode, batch_size=batch_size)
@@ -93,7 +101,7 @@ class Translator:
 
     def search(self, search: TranslationSearch) -> TranslationSearch:
         """Return `search` with the growth of this run. Raises `SettingError` where it cannot be."""
-        if search.keep_unknown and self.model.decoder.attention is None:
+        if search.keep_unknown and not self.attends:
             raise SettingError(
                 "unknown words are copied from where the model attends",
                 got='a run with model.attention = "none"',
@@ -128,8 +136,29 @@ class Translator:
         return self.target.token_separator.decode().join(pieces)
 
 
-def open_translator(path: str | Path) -> Translator:
-    """Open the run at `path` and load its best weights. Raises `RunError` where that cannot be."""
+def open_translator(path: str | Path, ensemble: Sequence[str | Path] = ()) -> Translator:
+    """Open the run at `path` and load its best weights; those of `ensemble` are averaged with it.
+
+    Raises `RunError` where that cannot be, or where a run does not have the vocabularies of the
+    first.
+    """
+    first = _open_one(path)
+    others = [_open_one(another) for another in ensemble]
+    for name, other in zip(ensemble, others, strict=True):
+        for side in ("source", "target"):
+            own, theirs = getattr(first, side), getattr(other, side)
+            if own.to_json() != theirs.to_json():
+                raise RunError(
+                    "the runs of an ensemble must have the same vocabularies",
+                    got=f"another {side} vocabulary in {name} than in {path}",
+                    hint="train them on the same files, with --valid and --test (else --seed "
+                    "also chooses what is held out) and the same [text] settings",
+                )
+    models = tuple(model for one in (first, *others) for model in one.models)
+    return replace(first, models=models, growth=max(one.growth for one in (first, *others)))
+
+
+def _open_one(path: str | Path) -> Translator:
     folder = RunFolder.open(path)
     settings = folder.settings
     if settings.model.task != "translate":
@@ -149,9 +178,8 @@ def open_translator(path: str | Path) -> Translator:
         raise RunError(
             "the manifest does not tell how long answers may become", got=f"growth = {growth!r}"
         )
-    return Translator(
-        settings, source, target, model, KernelPlan(settings.training.kernels), growth
-    )
+    plan = KernelPlan(settings.training.kernels)
+    return Translator(settings, source, target, (model,), plan, growth)
 
 
 def run_tokenizers(folder: RunFolder) -> tuple[Tokenizer, Tokenizer]:
@@ -175,12 +203,12 @@ def report_of(
     on_scored: Callable[[int], None] = lambda num_rows: None,
 ) -> TranslationReport:
     """Return the figures of an encoded part: under teacher forcing, and of what is written."""
-    model, ids = translator.model, target_ids(translator.target)
+    models, ids = translator.models, target_ids(translator.target)
     every = (batches.batch(0, index) for index in range(batches.batches_per_epoch(0)))
-    forced = forced_score(model, every, boundary_id=ids.boundary_id, plan=translator.plan)
+    forced = forced_score(models, every, boundary_id=ids.boundary_id, plan=translator.plan)
 
     def decode(sources: list[Sequence[int]]) -> list[Hypothesis]:
-        found = search_answers(model, sources, ids, search, plan=translator.plan)
+        found = search_answers(models, sources, ids, search, plan=translator.plan)
         return [several[0] for several in found]
 
     sources = (list(map(int, line)) for line in part.sources)

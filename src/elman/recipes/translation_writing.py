@@ -31,10 +31,9 @@ def write_translations(
         raise SettingError(
             "--probabilities is for classifiers and taggers", got="a run of sequences"
         )
-    translator = open_translator(run)
-    attends = translator.model.decoder.attention is not None
+    translator = open_translator(run, request.ensemble)
     if request.attention is not None:
-        if not attends:
+        if not translator.attends:
             raise SettingError(
                 "there is no attention to write", got='a run with model.attention = "none"'
             )

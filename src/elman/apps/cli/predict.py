@@ -72,7 +72,7 @@ def predict(
     from elman.recipes.prediction_request import PredictRequest
 
     how, answers = reading or ReadOptions(), sequences or AnswerOptions()
-    searches = answers != AnswerOptions(attention=answers.attention)
+    searches = answers != AnswerOptions(attention=answers.attention, ensemble=answers.ensemble)
     request = PredictRequest(
         name=file,
         out=out,
@@ -84,6 +84,7 @@ def predict(
         batch_size=batch_size,
         search=asked_search(answers) if searches else None,
         attention=answers.attention,
+        ensemble=tuple(answers.ensemble or ()),
     )
     for notice in predict_file(run, request):
         say(f"note: {notice}")

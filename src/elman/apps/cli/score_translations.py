@@ -14,7 +14,7 @@ def show_translation_scores(
     run: Path, request: ScoreRequest, options: PairScoreOptions, *, as_json: bool, verbose: bool
 ) -> None:
     """Answer the sources of pairs, and show the figures of the answers."""
-    translator = open_translator(run)
+    translator = open_translator(run, options.ensemble or ())
     with scoring(error_console(), "pairs") as on_scored:
         report, notices = score_pairs(
             translator,

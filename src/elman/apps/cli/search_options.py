@@ -34,6 +34,14 @@ class SearchOptions:
     max_length: Annotated[
         int, Parameter(help="Sequences: tokens of an answer at most; 0: by those of the source.")
     ] = 0
+    ensemble: Annotated[
+        list[Path] | None,
+        Parameter(
+            negative="",
+            help="Sequences: a further run; the probabilities of all are averaged at each step. "
+            "Repeatable.",
+        ),
+    ] = None
     copy_unknown: Annotated[
         bool,
         Parameter(

@@ -1,0 +1,194 @@
+"""Train and score the models of rows, tags and sequences on public data, in a queue.
+
+    python benchmarks/sequences.py DATA CUT OUT [PATTERN …] [--threads N] [--budget-share S] [--list]
+
+DATA holds the public files, CUT what benchmarks/prepare.py wrote. Every step whose name begins with
+a PATTERN is done, all of them without one; OUT/NAME is the run of a training step, OUT/NAME.json
+what a step printed. A step whose JSON is there is not done again, and a training that was stopped
+goes on, so that the queue may be stopped (Ctrl-C) and begun again at any time. --threads: those of
+every step. --list shows the steps. At the end stand the figures of all steps done so far.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+SETTINGS = Path(__file__).parent / "settings"
+LANGUAGES = ("arm_e", "bul", "dut", "eng_us", "fre", "geo", "hbs_latn", "hun", "jpn_hira", "kor")
+LANGUAGES += ("vie_hanoi",)
+MEMBERS = (1, 2, 3, 4)
+"""Seeds of an ensemble: one run each, scored alone (the first) and together."""
+
+FIGURES = (
+    ("accuracy", "accuracy", 100.0),
+    ("macro F1", "macro_f1", 100.0),
+    ("token accuracy", "token_accuracy", 100.0),
+    ("exact", "exact_match", 100.0),
+    ("BLEU", "bleu", 1.0),
+    ("chrF2", "chrf", 1.0),
+    ("phone errors", "phone_error_rate", 100.0),
+    ("wrong rows", "rows_with_wrong_phone_percent", 1.0),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of `elman`; a training one makes the run OUT/name."""
+
+    name: str
+    arguments: tuple[str, ...]
+    trains: bool = False
+
+
+def g2p(data: Path, out: Path) -> Iterator[Step]:
+    """Ten minutes a language: four runs of two and a half, alone and as an ensemble."""
+    for language in LANGUAGES:
+        train, dev, test = (
+            str(data / "g2p-sigmorphon2021" / f"{language}_{part}.tsv")
+            for part in ("train", "dev", "test")
+        )
+        names = [f"g2p-{language}-{seed}" for seed in MEMBERS]
+        for seed, name in zip(MEMBERS, names, strict=True):
+            files = ("--data", train, "--valid", dev, "--test", test)
+            how = ("--config", str(SETTINGS / "g2p.toml"), "--seed", str(seed))
+            yield Step(name, ("translate", *files, *how, "--budget", "150s"), trains=True)
+        others = tuple(part for name in names[1:] for part in ("--ensemble", str(out / name)))
+        searched = ("--phones", "--beam", "5")
+        for part, path in (("dev", dev), ("test", test)):
+            first = (str(out / names[0]), path, *searched)
+            yield Step(f"g2p-{language}-one-{part}", first)
+            yield Step(f"g2p-{language}-all-{part}", (*first, *others))
+
+
+def tatoeba(cut: Path, out: Path) -> Iterator[Step]:
+    """English to French, twenty minutes for each way to meet, the rest of the settings alike."""
+    train, dev, test = (str(cut / f"tatoeba.{part}.tsv") for part in ("train", "valid", "test"))
+    for attention, context in (("none", "both"), ("dot", "output"), ("additive", "output")):
+        name = f"tatoeba-{attention}"
+        files = ("--data", train, "--valid", dev, "--test", test, "--budget", "20m")
+        how = ("--config", str(SETTINGS / "tatoeba.toml"), f"--set=model.attention={attention}")
+        yield Step(
+            name, ("translate", *files, *how, f"--set=model.context={context}"), trains=True
+        )
+        yield Step(f"{name}-test", (str(out / name), test, "--beam", "5"))
+
+
+def labels(cut: Path) -> Iterator[Step]:
+    """Intents, polarity in ten folds, names by language: each with the bag of words beside it."""
+    valid = ("--valid", str(cut / "intents.valid.jsonl"))
+    yield _labelled(cut, "intents", "intents.toml", *valid)
+    for fold in range(10):
+        yield _labelled(cut, f"polarity.{fold}", "polarity.toml", "--set=data.split=shuffled")
+    yield _labelled(cut, "languages", "languages.toml")
+
+
+def _labelled(cut: Path, name: str, settings: str, *more: str) -> Step:
+    files = ("--data", str(cut / f"{name}.train.jsonl"), "--test", str(cut / f"{name}.test.jsonl"))
+    return Step(name, ("classify", *files, "--config", str(SETTINGS / settings), *more), trains=True)
+
+
+def tags(data: Path) -> Iterator[Step]:
+    """Parts of speech within thirty minutes; entities with a split of the file by chance."""
+    ewt = [str(data / "ud-english-ewt" / f"en_ewt-ud-{part}.conllu") for part in _PARTS]
+    files = ("--data", ewt[0], "--valid", ewt[1], "--test", ewt[2], "--budget", "30m")
+    yield Step("ewt", ("tag", *files, "--config", str(SETTINGS / "ewt.toml")), trains=True)
+    gold = str(data / "ner-wikigold" / "wikigold.conll.txt")
+    how = ("--config", str(SETTINGS / "wikigold.toml"), "--budget", "5m")
+    yield Step("wikigold", ("tag", "--data", gold, *how), trains=True)
+
+
+_PARTS = ("train", "dev", "test")
+
+
+def all_steps(data: Path, cut: Path, out: Path) -> list[Step]:
+    return [*tags(data), *tatoeba(cut, out), *g2p(data, out), *labels(cut)]
+
+
+def do(step: Step, out: Path, threads: int) -> bool:
+    """Run one step, and keep what it prints where it succeeded."""
+    command = [sys.executable, "-m", "elman", *(("train",) if step.trains else ("score",))]
+    run = out / step.name
+    if step.trains and run.exists():
+        command += [step.arguments[0], "--out", str(run), "--resume"]
+    else:
+        command += [*step.arguments, *(("--out", str(run)) if step.trains else ())]
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    begun = time.monotonic()
+    with (out / f"{step.name}.log").open("a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [*command, "--json"], stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+        )
+        try:
+            printed, _ = process.communicate()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            raise
+    took = time.monotonic() - begun
+    if process.returncode:
+        print(f"{step.name}: failed after {took:.0f} s, see {step.name}.log", flush=True)
+        return False
+    told = json.loads(printed) | {"seconds": took, "threads": threads}
+    whole = out / f"{step.name}.json.part"
+    whole.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    whole.rename(out / f"{step.name}.json")
+    print(f"{step.name}: done in {took:.0f} s", flush=True)
+    return True
+
+
+def show(steps: list[Step], out: Path) -> None:
+    table = Table(box=None)
+    for title in ("step", "seconds", *(title for title, _, _ in FIGURES)):
+        table.add_column(title, justify="left" if title == "step" else "right")
+    for step in steps:
+        path = out / f"{step.name}.json"
+        if path.exists():
+            told = json.loads(path.read_text(encoding="utf-8"))
+            figures = told.get("scores", {}).get("test", {}) if step.trains else told
+            cells = [_cell(figures.get(key), factor) for _, key, factor in FIGURES]
+            table.add_row(step.name, f"{told['seconds']:.0f}", *cells)
+    Console(width=140).print(table)
+
+
+def _cell(value: object, factor: float) -> str:
+    if isinstance(value, dict):
+        value = value.get("score")
+    return f"{value * factor:.2f}" if isinstance(value, int | float) else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in ("data", "cut", "out"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("patterns", nargs="*")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    steps = [
+        step
+        for step in all_steps(args.data.resolve(), args.cut.resolve(), args.out.resolve())
+        if not args.patterns or any(step.name.startswith(pattern) for pattern in args.patterns)
+    ]
+    for step in steps:
+        if args.list:
+            print(step.name, *step.arguments)
+        elif not (args.out / f"{step.name}.json").exists():
+            do(step, args.out, args.threads)
+    show(steps, args.out)
+
+
+if __name__ == "__main__":
+    main()
