@@ -80,11 +80,33 @@ def languages(data: Path, out: Path) -> None:
         write_labelled(out / f"languages.{part}.jsonl", rows)
 
 
+def translations(data: Path, out: Path) -> None:
+    """English to French: 2,000 pairs of test and of choice; no source of theirs is learnt from.
+
+    All pairs of a source are drawn together. What a drawn source has beyond the 2,000 is left out.
+    """
+    lines = (data / "tatoeba-fra-eng" / "fra.txt").read_text(encoding="utf-8").split("\n")
+    by_source: dict[str, list[str]] = {}
+    for line in lines:
+        if line.strip():
+            by_source.setdefault(line.split("\t")[0], []).append(line)
+    sources = list(by_source)
+    random.Random(1).shuffle(sources)
+    for part in ("test", "valid", "train"):
+        rows: list[str] = []
+        while sources and (part == "train" or len(rows) < 2_000):
+            rows += by_source[sources.pop()]
+        kept = rows if part == "train" else rows[:2_000]
+        (out / f"tatoeba.{part}.tsv").write_text(
+            "".join(f"{row}\n" for row in kept), encoding="utf-8"
+        )
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     data, out = Path(sys.argv[1]), Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
-    for cut in (tinyshakespeare, names, wikitext2, intents, polarity, languages):
+    for cut in (tinyshakespeare, names, wikitext2, intents, polarity, languages, translations):
         cut(data, out)
         print(f"{cut.__name__}: written to {out}")

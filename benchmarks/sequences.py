@@ -1,6 +1,6 @@
 """Train and score the models of rows, tags and sequences on public data, in a queue.
 
-    python benchmarks/sequences.py DATA CUT OUT [PATTERN …] [--threads N] [--budget-share S] [--list]
+    python benchmarks/sequences.py DATA CUT OUT [PATTERN …] [--threads N] [--list]
 
 DATA holds the public files, CUT what benchmarks/prepare.py wrote. Every step whose name begins with
 a PATTERN is done, all of them without one; OUT/NAME is the run of a training step, OUT/NAME.json
@@ -77,9 +77,7 @@ def tatoeba(cut: Path, out: Path) -> Iterator[Step]:
         name = f"tatoeba-{attention}"
         files = ("--data", train, "--valid", dev, "--test", test, "--budget", "20m")
         how = ("--config", str(SETTINGS / "tatoeba.toml"), f"--set=model.attention={attention}")
-        yield Step(
-            name, ("translate", *files, *how, f"--set=model.context={context}"), trains=True
-        )
+        yield Step(name, ("translate", *files, *how, f"--set=model.context={context}"), trains=True)
         yield Step(f"{name}-test", (str(out / name), test, "--beam", "5"))
 
 
@@ -94,7 +92,9 @@ def labels(cut: Path) -> Iterator[Step]:
 
 def _labelled(cut: Path, name: str, settings: str, *more: str) -> Step:
     files = ("--data", str(cut / f"{name}.train.jsonl"), "--test", str(cut / f"{name}.test.jsonl"))
-    return Step(name, ("classify", *files, "--config", str(SETTINGS / settings), *more), trains=True)
+    return Step(
+        name, ("classify", *files, "--config", str(SETTINGS / settings), *more), trains=True
+    )
 
 
 def tags(data: Path) -> Iterator[Step]:

@@ -133,6 +133,22 @@ def test_scores_are_counts_and_the_confusions_can_be_drawn(
     assert figures["calibration"]["num_rows"] == 240
 
 
+def test_rows_that_are_read_in_part_are_counted_wherever_they_are_read(
+    elman: Elman, reviews: Path, tmp_path: Path
+) -> None:
+    run, rows = tmp_path / "run", tmp_path / "rows.tsv"
+    done = elman(
+        *("train", "classify", "--data", reviews, "--out", run, *SMALL, "--set=training.updates=2"),
+        "--set=data.max_length=4",
+    )
+    assert "rows read up to the first 4 tokens only" in done.stderr
+    rows.write_text("text\tlabel\na b c d e\tpos\na b c d\tneg\n", encoding="utf-8")
+    for verb in ("predict", "score"):
+        done = elman(verb, run, rows)
+        assert done.returncode == 0, done.stderr
+        assert "note: 1 row read up to the first 4 tokens only (data.max_length)" in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_classifier_goes_on_to_the_same_bits(
     elman: Elman, reviews: Path, tmp_path: Path, number: signal.Signals

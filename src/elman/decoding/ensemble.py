@@ -1,6 +1,5 @@
 """Several models as the step functions of one: the mean of their probabilities."""
 
-import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -9,15 +8,9 @@ from torch import Tensor
 
 from elman.decoding.search import StepFunctions
 from elman.errors import SettingError
+from elman.models.ensemble import mean_log_probs
 
 S = TypeVar("S")
-
-
-def mean_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
-    """Return ln of the mean of the probabilities: of one model what it says, unchanged."""
-    if len(log_probs) == 1:
-        return log_probs[0]
-    return torch.stack(list(log_probs)).logsumexp(dim=0) - math.log(len(log_probs))
 
 
 def averaged_steps(members: Sequence[StepFunctions[S]]) -> StepFunctions[tuple[S, ...]]:

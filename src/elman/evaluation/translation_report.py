@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn.functional import linear, nll_loss
 
 from elman.data.examples import PairBatch
-from elman.decoding.ensemble import mean_log_probs
 from elman.evaluation.ratios import ratio
 from elman.evaluation.translation import TranslationScores
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LOGITS_AT_ONCE
 from elman.models.encoder_decoder import EncoderDecoder, shifted
+from elman.models.ensemble import mean_log_probs
 
 MOST_NATS = 700.0
 """Above this many nats a token, a perplexity is more than a float holds."""

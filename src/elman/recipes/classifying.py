@@ -1,6 +1,7 @@
 """A trained classifier at work: log-probabilities, labels and figures of any rows."""
 
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,10 +71,14 @@ class TrainedClassifier:
 
 @dataclass(frozen=True)
 class LabelPrediction:
-    """What is said of one row: the labels given, and the probability of every label [C]."""
+    """What is said of one row: the labels given, and the probability of every label [C].
+
+    is_cut: it is longer than the run reads, and only its beginning was read.
+    """
 
     labels: tuple[str, ...]
     probs_C: LogProbs
+    is_cut: bool = False
 
 
 def open_classifier(path: str | Path) -> TrainedClassifier:
@@ -134,14 +139,22 @@ def predict_rows(
     classifier: TrainedClassifier, rows: Iterable[LabelledRow], *, batch_size: int = ROWS_AT_ONCE
 ) -> Iterator[LabelPrediction | None]:
     """Yield what is said of each row, in order; None for a blank one, which no model is asked."""
-    nothing = np.zeros(0, dtype=np.int32)
-    encoded = (nothing if row.is_blank else classifier.encoder.encode(row.given) for row in rows)
-    for log_probs_C in classifier.log_probs_in_order(encoded, batch_size=batch_size):
+    nothing, encoder = np.zeros(0, dtype=np.int32), classifier.encoder
+    cut = deque[bool]()
+
+    def encoded() -> Iterator[EncodedRow]:
+        for row in rows:
+            array = nothing if row.is_blank else encoder.encode(row.given)
+            cut.append(not row.is_blank and encoder.is_cut(row.given, array))
+            yield array
+
+    for log_probs_C in classifier.log_probs_in_order(encoded(), batch_size=batch_size):
+        is_cut = cut.popleft()
         if log_probs_C is None:
             yield None
             continue
         (labels,) = given_labels(log_probs_C[None], classifier.labels)
-        yield LabelPrediction(labels, np.exp(log_probs_C))
+        yield LabelPrediction(labels, np.exp(log_probs_C), is_cut)
 
 
 def score_labelled(
@@ -161,17 +174,21 @@ def score_labelled(
     if encoding is not None:
         settings = replace(settings, text=replace(settings.text, encoding=encoding))
     gold: list[tuple[str, ...]] = []
+    cut = 0
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         files = labelled_files(names, settings, Path(scratch))
 
         def encoded() -> Iterator[EncodedRow]:
+            nonlocal cut
             for row in files.rows():
                 gold.append(row.labels)
-                yield classifier.encoder.encode(row.given)
+                array = classifier.encoder.encode(row.given)
+                cut += classifier.encoder.is_cut(row.given, array)
+                yield array
 
         found = classifier.log_probs_in_order(encoded(), batch_size=batch_size)
         log_probs = list(counted_rows(found, classifier, on_scored))
-        notices = tuple(files.notices())
+        notices = (*files.notices(), *classifier.encoder.cut_notices(cut))
     if classifier.labels.answers == "one" and any(len(row) != 1 for row in gold):
         raise DataError(
             "the run gives one label to each row, and these rows have several",

@@ -187,7 +187,7 @@ def prepare_labels(settings: Settings, scratch: Path) -> PreparedLabels:
     notices += encoder.notices
     notices += _repeat_notices(shares)
     for name, part in parts.items():
-        notices += _part_notices(name, part, labels, settings)
+        notices += _part_notices(name, part, labels, encoder)
     return PreparedLabels(encoder, labels, parts, tuple(dict.fromkeys(notices)))
 
 
@@ -230,8 +230,7 @@ def _encoded(
         for row in share.rows():
             array = encoder.encode(row.given)
             unknown += encoder.count_unknown(array)
-            if encoder.max_length and len(array) == encoder.max_length:
-                cut += len(encoder.whole(row.given)) > encoder.max_length
+            cut += encoder.is_cut(row.given, array)
             yield array
 
     rows = encoder.stored(scratch, name, encoded())
@@ -281,13 +280,9 @@ def _repeat_notices(shares: Mapping[PartName, _Share]) -> list[str]:
 
 
 def _part_notices(
-    name: PartName, part: LabelPart, labels: LabelSet, settings: Settings
+    name: PartName, part: LabelPart, labels: LabelSet, encoder: RowEncoder
 ) -> Iterator[str]:
-    if part.cut:
-        yield (
-            f"{name}: {_rows(part.cut)} read up to the first {settings.data.max_length:,} tokens "
-            "only (data.max_length)"
-        )
+    yield from (f"{name}: {line}" for line in encoder.cut_notices(part.cut))
     if name == "train":
         empty = int((part.rows.lengths_N == 0).sum())
         if empty:

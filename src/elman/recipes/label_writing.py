@@ -35,18 +35,20 @@ def write_labels(
         unlabelled_rows(request.name, settings, scratch, data_format=request.data_format)
     )
     labels = classifier.labels
-    blank = 0
+    blank = cut = 0
     separator = settings.data.label_separator or BETWEEN_LABELS
     predictions = predict_rows(classifier, rows, batch_size=request.batch_size)
     for number, (row, prediction) in enumerate(zip(shown, predictions, strict=True), 1):
         blank += prediction is None
+        cut += prediction is not None and prediction.is_cut
         if request.as_json:
             file.write(_as_json(number, row, prediction, labels, request) + "\n")
         else:
             cells = _cells(prediction, labels, request, separator)
             file.write("\t".join(cells) + "\n")
     rows_of = "row" if blank == 1 else "rows"
-    return (f"{blank:,} blank {rows_of} answered by nothing",) if blank else ()
+    told = (f"{blank:,} blank {rows_of} answered by nothing",) if blank else ()
+    return (*told, *classifier.encoder.cut_notices(cut))
 
 
 def _with_request(settings: Settings, request: PredictRequest) -> Settings:

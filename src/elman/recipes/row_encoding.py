@@ -70,6 +70,19 @@ class RowEncoder(ABC):
         row = self.whole(given)
         return row[: self.max_length] if self.max_length else row
 
+    def is_cut(self, given: RowInput, row: EncodedRow) -> bool:
+        """Return whether `row`, which `encode` made of `given`, lacks steps."""
+        full = bool(self.max_length) and len(row) == self.max_length
+        return full and len(self.whole(given)) > self.max_length
+
+    def cut_notices(self, count: int) -> tuple[str, ...]:
+        """Return what a person is told of `count` rows that were cut: nothing of none."""
+        if not count:
+            return ()
+        rows = "row" if count == 1 else "rows"
+        most = f"the first {self.max_length:,} tokens only (data.max_length)"
+        return (f"{count:,} {rows} read up to {most}",)
+
 
 class TextEncoder(RowEncoder):
     """Texts as the ids of a tokenizer; a line end within a text is read as a blank."""
