@@ -188,6 +188,7 @@ def a_search_finds_the_same_in_any_company(meeting: Meeting) -> None:
                 assert abs(each.log_prob_nats + forced) <= 1e-5
                 assert IDS.boundary_id not in each.ids
             assert len({each.ids for each in hypotheses}) == len(hypotheses)
+            assert all(each.weights_TS is None for each in hypotheses)  # nobody asked for them
     first = [each[0].ids for each in search_answers([model], sources, IDS, greedy, plan=plan)]
     assert first == [each[0].ids for each in search_answers([model], sources, IDS, one, plan=plan)]
 
@@ -195,7 +196,8 @@ def a_search_finds_the_same_in_any_company(meeting: Meeting) -> None:
 def an_ensemble_says_the_mean_of_what_its_models_say(meeting: Meeting) -> None:
     """Alone and in company; the score of an answer is that of the mean under teacher forcing."""
     models = [meeting.model(seed) for seed in (8, 9, 10)]
-    plan, search = KernelPlan("reference"), TranslationSearch(beam=BeamSettings(beam=3, n_best=2))
+    plan = KernelPlan("reference")
+    search = TranslationSearch(beam=BeamSettings(beam=3, n_best=2), keep_attention=True)
     generator = torch.Generator().manual_seed(8)
     sources = [torch.randint(2, SOURCES, (n,), generator=generator).tolist() for n in LENGTHS]
     together = search_answers(models, sources, IDS, search, plan=plan)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -299,3 +300,24 @@ def test_unknown_words_are_copied_from_where_the_model_attends(
     assert copied[0] == "bonjour"
     assert len(copied) == 2
     assert copied[1] in ("zoe", "hello")
+
+
+def test_an_answer_keeps_the_signs_that_end_no_line(elman: Elman, tmp_path: Path) -> None:
+    path, run = tmp_path / "pairs.tsv", tmp_path / "run"
+    path.write_text("".join(f"k{n}\ta\u2028b\x85c\n" for n in range(30)), encoding="utf-8")
+    done = elman(
+        *("train", "translate", "--data", path, "--out", run, *SMALL),
+        *("--set=training.updates=200", "--set=training.label_smoothing=0"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert elman("predict", run, "-", stdin="k1\nk2\n").stdout == "a\u2028b\x85c\n" * 2
+
+
+def test_a_vocabulary_that_was_altered_is_named(elman: Elman, run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    target = copy / "target.json"
+    target.write_text(target.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    refused = elman("predict", copy, "-", stdin="ab\n")
+    assert refused.returncode == 2
+    assert "tokenizer.json or target.json of the run" in refused.stderr

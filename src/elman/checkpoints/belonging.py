@@ -21,12 +21,14 @@ _SHOWN_OF_DIGEST = 12
 class Belonging:
     """What weights and training state belong to: a vocabulary and the settings of a model.
 
-    `vocabulary_size` is None where the tokenizer's file does not tell it.
+    `vocabulary_size` is None where the tokenizer's file does not tell it. `vocabulary_names` are
+    the files that the digest is of; a header does not hold them.
     """
 
     tokenizer_digest: str
     vocabulary_size: int | None
     model_settings: Mapping[str, object]
+    vocabulary_names: tuple[str, ...] = ("tokenizer.json",)
 
     def to_facts(self) -> dict[str, object]:
         """Return what a header holds: the three fields, and the digest of the settings."""
@@ -67,10 +69,11 @@ def check_belonging(found: Belonging, expected: Belonging, *, folder: Path, name
             hint=f"put into config.toml what {name} was made with",
         )
     if found.tokenizer_digest != expected.tokenizer_digest:
+        names = expected.vocabulary_names
         raise RunError(
-            f"tokenizer.json of the run {folder} is not the vocabulary {name} was made with",
+            f"{' or '.join(names)} of the run {folder} is not the vocabulary {name} was made with",
             got=f"{_vocabulary(expected)} in the folder, {_vocabulary(found)} in {name}",
-            hint="put back the tokenizer.json of this run",
+            hint=f"put back the {' and the '.join(names)} of this run",
         )
 
 

@@ -153,6 +153,7 @@ class RunFolder:
             tokenizer_digest=together,
             vocabulary_size=tokenizer_entries(texts[TOKENIZER]) if TOKENIZER in texts else None,
             model_settings=asdict(self.settings.model),
+            vocabulary_names=tuple(texts),
         )
 
     def begin(self, settings: Settings, vocabularies: Mapping[str, str]) -> None:

@@ -49,7 +49,9 @@ class TranslationSearch:
 
     beam: None is greedy. min_length, max_length: tokens before the stop mark; max_length 0 lets
     each source have `growth` times its own length and `SPARE` more. keep_unknown: [ UNK ] may be
-    generated, for the words that are then copied from the source.
+    generated, for the words that are then copied from the source. keep_attention: hypotheses have
+    their weights_TS; they grow with the square of the length, and are kept only where this, copying
+    or a coverage penalty needs them.
     """
 
     beam: BeamSettings | None = None
@@ -57,6 +59,7 @@ class TranslationSearch:
     max_length: int = 0
     growth: float = 2.0
     keep_unknown: bool = False
+    keep_attention: bool = False
 
     SPARE = 10
 
@@ -67,13 +70,21 @@ class TranslationSearch:
                 got=f"{self.max_length}, {self.growth}",
             )
 
+    @property
+    def needs_attention(self) -> bool:
+        """Whether the weights of each step must be kept."""
+        penalised = self.beam is not None and self.beam.coverage != 0
+        return self.keep_attention or self.keep_unknown or penalised
+
     def longest(self, source_length: int) -> int:
         """Return the greatest length of the answer to a source; no neighbour enters it."""
         own = self.max_length or math.ceil(self.growth * source_length) + self.SPARE
         return max(own, self.min_length)
 
 
-def translation_steps(model: EncoderDecoder, plan: KernelPlan) -> StepFunctions[Between]:
+def translation_steps(
+    model: EncoderDecoder, plan: KernelPlan, *, keep_attention: bool = True
+) -> StepFunctions[Between]:
     """Return the functions of `model`, dropout off. Start from what `model.read` returns."""
 
     def step(before: Between, last_ids_N: Tensor) -> tuple[Tensor, Between]:
@@ -100,8 +111,8 @@ def translation_steps(model: EncoderDecoder, plan: KernelPlan) -> StepFunctions[
         assert state.weights_NS is not None  # asked for after a step with attention alone
         return state.weights_NS
 
-    attends = model.decoder.attention is not None
-    return StepFunctions(step, reorder, weights if attends else None)
+    kept = keep_attention and model.decoder.attention is not None
+    return StepFunctions(step, reorder, weights if kept else None)
 
 
 def search_answers(
@@ -136,7 +147,10 @@ def search_answers(
     start_ids_B = torch.full((len(sources),), ids.boundary_id, dtype=torch.int64)
     with torch.inference_mode():
         first = tuple(_beginning(model, source_BS, torch.tensor(lengths), plan) for model in models)
-        functions = averaged_steps([translation_steps(model, plan) for model in models])
+        keep = search.needs_attention
+        functions = averaged_steps(
+            [translation_steps(model, plan, keep_attention=keep) for model in models]
+        )
         if search.beam is None:
             found = greedy_search(functions, first, start_ids_B, limits, source_lengths=lengths)
             return [[one] for one in found]

@@ -1,6 +1,7 @@
 """What a decoder attended to, as a picture: a row for each target token, a column for each source
 token."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,11 +23,11 @@ def draw_attention(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
     path: Path,
-) -> None:
+) -> bool:
     """Draw weights_TS, darker where larger, to a .png, .svg or .pdf file.
 
-    Raises `DataError` where the weights are not of these tokens, `MissingPackageError` without
-    matplotlib.
+    Return whether the font has every character; the others are drawn as boxes. Raises `DataError`
+    where the weights are not of these tokens, `MissingPackageError` without matplotlib.
     """
     if weights_TS.shape != (len(target_tokens), len(source_tokens)):
         raise DataError(
@@ -50,9 +51,15 @@ def draw_attention(
     axes.set_ylabel("target")
     axes.xaxis.set_label_position("top")
     axes.xaxis.tick_top()
-    figure.savefig(path, dpi=100)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        figure.savefig(path, dpi=100)
+    return not any("Glyph" in str(each.message) for each in told)
 
 
 def _plain(token: str) -> str:
-    """Return a token as a label: blanks seen, nothing taken for mathematics."""
-    return token.replace(" ", "␣").replace("$", r"\$")
+    """Return a token as a label: blanks and controls seen, nothing taken for mathematics."""
+    seen = "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in token
+    )
+    return seen.replace(" ", "␣").replace("$", r"\$")

@@ -20,6 +20,7 @@ from elman.recipes.named_files import require_names
 from elman.recipes.pairs import PairReader
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.text.building import build_tokenizer
+from elman.text.normalising import normalise
 from elman.text.tokenizer import Tokenizer
 
 LEAST_GROWTH = 0.5
@@ -172,7 +173,7 @@ def prepare_pairs(settings: Settings, scratch: Path) -> PreparedPairs:
         notices.append(f"{seen.dropped:,} pairs that came before are left out")
     notices += _split_off(settings, found)
     train = found["train"]
-    notices += _known_sources(found)
+    notices += _repeats(settings.text, found)
     source = _tokenizer(source_text(settings.text), train, lambda pair: pair.source)
     target = _tokenizer(target_text(settings.text), train, lambda pair: pair.target)
     parts: dict[PartName, PairPart] = {}
@@ -199,7 +200,8 @@ def _split_off(settings: Settings, found: dict[PartName, list[TextPair]]) -> tup
     """Part the training pairs by their sources where a part has no files."""
     data, pairs = settings.data, found["train"]
     numbers: dict[str, int] = {}
-    groups = [numbers.setdefault(pair.source, len(numbers)) for pair in pairs]
+    keys = (_as_read(pair.source, settings.text) for pair in pairs)
+    groups = [numbers.setdefault(key, len(numbers)) for key in keys]
     split = split_lines(
         len(numbers),
         valid_fraction=0.0 if "valid" in found else data.valid_fraction,
@@ -218,11 +220,26 @@ def _split_off(settings: Settings, found: dict[PartName, list[TextPair]]) -> tup
     return split.notices
 
 
-def _known_sources(found: Mapping[PartName, list[TextPair]]) -> Iterator[str]:
-    learnt = {pair.source for pair in found["train"]}
+def _as_read(text: str, settings: TextSettings) -> str:
+    """Return what is left of a source once it is read: texts that read alike are one source."""
+    normal = normalise(text, settings.normal_form)
+    return " ".join(normal.split()) if settings.level == "word" else normal
+
+
+def _repeats(settings: TextSettings, found: Mapping[PartName, list[TextPair]]) -> Iterator[str]:
+    """Tell of pairs that training has twice, and of held-out sources that it has too."""
+    train = found["train"]
+    learnt = [_as_read(pair.source, settings) for pair in train]
+    again = len(train) - len(
+        {(source, pair.target) for source, pair in zip(learnt, train, strict=True)}
+    )
+    if again:
+        verb = "repeats" if again == 1 else "repeat"
+        yield f"train: {again:,} of {len(train):,} pairs {verb} one that came before"
+    known = set(learnt)
     for name in PART_NAMES[1:]:
         pairs = found.get(name, [])
-        both = sum(pair.source in learnt for pair in pairs)
+        both = sum(_as_read(pair.source, settings) in known for pair in pairs)
         if both:
             yield f"{name}: {both:,} of {len(pairs):,} sources are in training too"
 

@@ -99,14 +99,16 @@ class Translator:
             yield None if hypotheses is None else self._answer(text, hypotheses, search)
             on_answered(number + 1)
 
-    def search(self, search: TranslationSearch) -> TranslationSearch:
+    def search(
+        self, search: TranslationSearch, *, keep_attention: bool = False
+    ) -> TranslationSearch:
         """Return `search` with the growth of this run. Raises `SettingError` where it cannot be."""
         if search.keep_unknown and not self.attends:
             raise SettingError(
                 "unknown words are copied from where the model attends",
                 got='a run with model.attention = "none"',
             )
-        return replace(search, growth=self.growth)
+        return replace(search, growth=self.growth, keep_attention=keep_attention)
 
     def _answer(self, text: str, hypotheses: list[Hypothesis], search: TranslationSearch) -> Answer:
         tokens = self._source_tokens(text)

@@ -38,11 +38,13 @@ def write_translations(
                 "there is no attention to write", got='a run with model.attention = "none"'
             )
         _make_empty(request.attention)
-    search = translator.search(request.search or TranslationSearch())
+    search = translator.search(
+        request.search or TranslationSearch(), keep_attention=request.attention is not None
+    )
     settings = _with_request(translator.settings, request)
     reader = PairReader(settings, scratch)
     lines, shown = tee(reader.source_lines(request.name))
-    blank = number = 0
+    blank = number = boxes = 0
     answers = translator.answers(lines, search, batch_size=request.batch_size)
     for number, (line, answer) in enumerate(zip(shown, answers, strict=True), 1):
         blank += answer is None
@@ -53,10 +55,13 @@ def write_translations(
             file.write("" if answer is None else _one_line(answer.texts[0]))
             file.write("\n")
         if request.attention is not None and answer is not None:
-            _write_attention(request.attention, number, answer)
+            boxes += not _write_attention(request.attention, number, answer)
     told_lines = list(reader.notices)
     if blank:
         told_lines.append(f"{blank:,} row{'s' * (blank != 1)} without text answered by nothing")
+    if boxes:
+        pictures = f"{boxes:,} picture{'s' * (boxes != 1)}"
+        told_lines.append(f"characters that the font lacks are boxes in {pictures}")
     if request.attention is not None and number > MOST_PICTURES:
         told_lines.append(f"the first {MOST_PICTURES} rows are drawn, all are written as numbers")
     return tuple(told_lines)
@@ -89,7 +94,8 @@ def _as_json(number: int, line: str, answer: Answer | None) -> dict[str, object]
     return told
 
 
-def _write_attention(folder: Path, number: int, answer: Answer) -> None:
+def _write_attention(folder: Path, number: int, answer: Answer) -> bool:
+    """Write numbers and, of the first rows, a picture; return whether the font had all of it."""
     best = answer.hypotheses[0]
     assert best.weights_TS is not None  # the model attends
     targets = [*answer.target_tokens, *([END_TOKEN] if best.ended else [])]
@@ -101,8 +107,10 @@ def _write_attention(folder: Path, number: int, answer: Answer) -> None:
     }
     path = folder / f"{number:06d}.json"
     path.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
-    if number <= MOST_PICTURES:
-        draw_attention(best.weights_TS, answer.source_tokens, targets, path.with_suffix(".png"))
+    if number > MOST_PICTURES:
+        return True
+    picture = path.with_suffix(".png")
+    return draw_attention(best.weights_TS, answer.source_tokens, targets, picture)
 
 
 def _make_empty(folder: Path) -> None:
@@ -112,5 +120,5 @@ def _make_empty(folder: Path) -> None:
 
 
 def _one_line(text: str) -> str:
-    """Return an answer as one line, so that there is one for each that was read."""
-    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
+    r"""Return an answer as one line: \n and \r\n alone end lines, wherever lines are read."""
+    return text.replace("\n", " ").rstrip("\r")
