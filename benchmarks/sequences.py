@@ -103,7 +103,7 @@ def labels(cut: Path) -> Iterator[Step]:
     valid = ("--valid", str(cut / "intents.valid.jsonl"))
     yield _labelled(cut, "intents", "intents.toml", *valid)
     for fold in range(10):
-        yield _labelled(cut, f"polarity.{fold}", "polarity.toml", "--set=data.split=shuffled")
+        yield _labelled(cut, f"polarity.{fold}", "polarity.toml")
     yield _labelled(cut, "languages", "languages.toml")
 
 
@@ -120,7 +120,7 @@ def tags(data: Path) -> Iterator[Step]:
     files = ("--data", ewt[0], "--valid", ewt[1], "--test", ewt[2])
     yield Step("ewt", ("tag", *files, "--config", str(SETTINGS / "ewt.toml")), trains=True)
     gold = str(data / "ner-wikigold" / "wikigold.conll.txt")
-    how = ("--config", str(SETTINGS / "wikigold.toml"), "--budget", "5m")
+    how = ("--config", str(SETTINGS / "wikigold.toml"))
     yield Step("wikigold", ("tag", "--data", gold, *how), trains=True)
 
 
