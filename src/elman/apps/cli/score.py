@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole
+from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
 from elman.apps.cli.search_options import PairScoreOptions
+from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
@@ -66,8 +67,11 @@ def score(
     from elman.recipes.trained import task_of
 
     _require_one(files, minimal_pairs, per_token)
+    require_at_least("--batch-size", batch_size, 1)
+    require_at_least("--window", window, 1)
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
     task = task_of(run)
+    tell_stopped((run, *((sequences.ensemble if sequences else None) or ())))
     _require_fitting(task, request, minimal_pairs, picture, sequences, precision)
     if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
