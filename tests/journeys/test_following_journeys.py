@@ -90,9 +90,9 @@ def test_the_least_and_the_greatest_length_are_kept(elman: Elman, line_run: Path
         (("--n-best", "2"), "need a beam"),
         (("--beam", "2", "--temperature", "0.5"), "draws nothing"),
         (("--beam", "2", "--num-samples", "2"), "draws nothing"),
-        (("--beam", "2", "--n-best", "3"), "n_best"),
+        (("--beam", "2", "--n-best", "3"), "--n-best must be"),
         (("--beam", "2", "--stop", "x"), "stop text"),
-        (("--beam", "2", "--min-length", "9", "--max-tokens", "3"), "min_length"),
+        (("--beam", "2", "--min-length", "9", "--max-tokens", "3"), "--min-length must be"),
     ],
 )
 def test_what_cannot_be_together_is_refused_in_one_line(

@@ -102,10 +102,9 @@ def generate(
     from elman.recipes.generating import WriteRequest
 
     how, beam = choosing or ChoosingOptions(), searching or BeamOptions()
-    _check_samples(num_samples, state, how.seed or 0)
-    draws = how != ChoosingOptions() or num_samples > 1 or state is not None
-    require_beam(beam, draws=draws)
     require_at_least("--max-tokens", max_tokens, 0)
+    _check_samples(num_samples, state, how.seed or 0)
+    require_beam(beam, draws=how != ChoosingOptions() or num_samples > 1 or state is not None)
     seed = secrets.randbits(32) if how.seed is None else how.seed
     with naming_options("temperature", "top_k", "top_p", "min_p", "seed"):
         sampling = SamplingSettings(how.temperature, how.top_k, how.top_p, how.min_p, seed)
