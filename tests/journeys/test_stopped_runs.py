@@ -10,6 +10,7 @@ import pytest
 
 from elman.recipes.generating import write_together
 
+SMALLEST = ("--set=model.hidden_size=4", "--set=model.embedding_size=4")
 Elman = Callable[..., "CompletedProcess[str]"]
 
 
@@ -52,6 +53,22 @@ def test_a_run_without_a_state_or_with_all_updates_made_is_told_rightly(
     (stopped / "state.safetensors").unlink()
     done = elman("generate", stopped, "--max-tokens", "3")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_answers_of_a_stopped_run_come_with_a_note_too(elman: Elman, tmp_path: Path) -> None:
+    rows, run = tmp_path / "rows.tsv", tmp_path / "run"
+    rows.write_text("the cat\tone\nthe dog\ttwo\n" * 30, encoding="utf-8")
+    done = elman(
+        *("train", "classify", "--data", rows, "--out", run, *SMALLEST, "--level", "char"),
+        *("--set=data.header=no", "--set=training.updates=3"),
+    )
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    manifest["results"] = {}
+    (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    done = elman("predict", run, "-", stdin="the cat\n")
+    assert done.returncode == 0, done.stderr
+    assert f"note: the run {run} was stopped before its end: all its updates are" in done.stderr
 
 
 def test_no_writers_write_nothing() -> None:
