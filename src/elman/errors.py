@@ -5,6 +5,8 @@ prints that line and exits with status 2; anything that is not an `ElmanError` i
 program and keeps its traceback.
 """
 
+from collections.abc import Sequence
+
 
 class ElmanError(Exception):
     """A mistake that a user can mend.
@@ -52,6 +54,12 @@ class ConversionError(ElmanError):
 
 class MissingPackageError(ElmanError):
     """An optional package is needed and not installed."""
+
+
+def first_few(names: Sequence[str], most: int = 5) -> str:
+    """Return the first `most` names with commas between, and how many more there are."""
+    listed = ", ".join(names[:most])
+    return listed + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def one_line(text: str) -> str:

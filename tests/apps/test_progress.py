@@ -1,10 +1,12 @@
 import io
+import re
 
 import pytest
 from rich.console import Console
 
+from elman.apps.cli.classify_view import spread_text
 from elman.apps.cli.language_view import held_out_figure
-from elman.apps.cli.progress import Pace, ProgressLine, Speed
+from elman.apps.cli.progress import Pace, ProgressLine, Speed, TrainingProgress, fitted_figures
 from elman.recipes.held_out import counted
 
 
@@ -55,6 +57,61 @@ def test_speed_is_that_of_the_last_seconds() -> None:
         speed.at(100 * second)
     clock.now += 5.0
     assert speed.at(1000 + 5 * 40) == pytest.approx(40.0)
+
+
+def test_the_speed_of_answers_that_come_in_bursts_is_told_from_the_second_burst_on() -> None:
+    clock = Clock()
+    speed = Speed(clock)
+    told = []
+    for burst in range(4):
+        clock.now += 8.0
+        for answer in range(64):
+            told.append((burst, speed.told(64 * burst + answer + 1, "rows")))
+            clock.now += 1e-4
+    assert {text for burst, text in told if burst == 0} == {""}
+    assert {text for burst, text in told if burst} == {"8 rows/s"}
+
+
+@pytest.mark.parametrize("total", [280, 123456])
+def test_count_and_time_left_stay_on_a_terminal_of_80_columns(total: int) -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80, highlight=False)
+    progress = TrainingProgress(console, total, num_scored=0)
+    with progress.shown():
+        progress.validated(14, "3.1234 nats/token, perplexity 22.721", best=True)
+        progress.updated(14, 9_000_000, "3.456")
+        progress._training._bar.refresh()  # type: ignore[union-attr]
+    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.getvalue()).replace("\r", "\n")
+    line = [line for line in drawn.split("\n") if line.strip()][-1].rstrip()
+    assert len(line) <= 80
+    assert f" 14/{total}" in line
+    assert "train 3.456  valid 3.1234 nats/token" in line
+    assert re.search(r"-:--:--$|\d:\d\d$|--:--$", line), line
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"),
+    [
+        (42, "9 tokens/s  valid 3.1 nats, perplexity 22"),
+        (40, "9 tokens/s  valid 3.1 nats"),
+        (25, "9 tokens/s"),
+        (9, ""),
+    ],
+)
+def test_figures_are_cut_between_two_of_them(room: int, shown: str) -> None:
+    assert fitted_figures("9 tokens/s  valid 3.1 nats, perplexity 22", room) == shown
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "shown"),
+    [
+        (12, 12, "each of 12 numbers"),
+        (1, 1, "each of 1 number"),
+        (1, 12, "of 1 to 12 numbers, 6.5 on the average"),
+    ],
+)
+def test_lengths_are_told_in_the_number_that_they_have(least: int, most: int, shown: str) -> None:
+    assert spread_text(least, most, (least + most) / 2, "number") == shown
 
 
 def test_beside_a_terminal_a_line_comes_at_once_only_where_asked(

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -131,6 +132,39 @@ def test_scores_are_counts_and_the_confusions_can_be_drawn(
     assert sum(count for _, _, count in cells) == 240
     assert figures["accuracy"] == sum(n for gold, other, n in cells if gold == other) / 240
     assert figures["calibration"]["num_rows"] == 240
+
+
+def test_labels_that_training_does_not_have_are_told_with_all_that_hangs_on_them(
+    elman: Elman, classifier: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    rows = tmp_path / "rows.tsv"
+    strange = "".join(f"the film {number}\tstrange{number:03d}\n" for number in range(170))
+    rows.write_text(f"text\tlabel\n{review(1)}\n{review(2)}\n{strange}", encoding="utf-8")
+    done = elman("score", classifier, rows, "--picture", tmp_path / "confusion.svg")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^nats per row +\d\.\d+\n +over rows of known labels +2$", done.stdout, re.M)
+    assert "strange003 1, strange004 1 and 165 more: these rows count as wrong" in done.stderr
+    assert "the other 13 stand together as (others)" in done.stderr
+    few = tmp_path / "few.tsv"
+    few.write_text(f"text\tlabel\n{review(1)}\n{review(2)}\n", encoding="utf-8")
+    done = elman("score", classifier, few)
+    assert "known labels" not in done.stdout
+    assert "note:" not in done.stderr
+
+
+def test_a_finished_run_shows_simpler_models_in_the_same_order_again(
+    elman: Elman, reviews: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    options = (*SMALL, "--set=training.updates=2")
+    first = elman("train", "classify", "--data", reviews, "--out", run, *options)
+    again = elman("train", "classify", "--out", run, "--resume")
+    assert again.returncode == 0, again.stderr
+    tables = [done.stderr[done.stderr.index("simpler models") :] for done in (first, again)]
+    assert tables[0].split("\nrun: ")[0] == tables[1].split("\nrun: ")[0]
+    names = ["most frequent label", "bag of words", "bag of 1 to 2 words in a row"]
+    assert [line[2:].split("  ")[0] for line in tables[1].splitlines()[1:4]] == names
 
 
 def test_rows_that_are_read_in_part_are_counted_wherever_they_are_read(

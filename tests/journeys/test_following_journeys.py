@@ -51,6 +51,30 @@ def test_scores_are_those_of_teacher_forcing_and_texts_are_distinct(
         assert nats == pytest.approx(-one["log_prob_nats"], abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--beam", "-1"], "--beam must be an int >= 0; got -1"),
+        (["--beam", "2", "--n-best", "0"], "--n-best must be an int from 1 to --beam; got 0"),
+        (["--beam", "2", "--n-best", "3"], "--n-best must be an int from 1 to --beam; got 3"),
+        (["--beam", "2", "--min-length", "-1"], "--min-length must be an int from 0 to --max-to"),
+        (
+            ["--beam", "2", "--min-length", "9", "--max-tokens", "3"],
+            "--min-length must be an int from 0 to --max-tokens; got 9 with --max-tokens 3",
+        ),
+        (["--max-tokens", "-1"], "--max-tokens must be an int >= 0; got -1"),
+        (["--top-p", "2"], "--top-p cannot be used; got 2.0"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_by_the_option_as_typed(
+    elman: Elman, stream_run: Path, options: list[str], told: str
+) -> None:
+    done = elman("generate", stream_run, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"elman: {told}" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_the_least_and_the_greatest_length_are_kept(elman: Elman, line_run: Path) -> None:
     options = ("--beam", "3", "--n-best", "3", "--min-length", "7", "--max-tokens", "9")
     for one in found_by(elman, line_run, *options)["texts"]:
@@ -66,9 +90,9 @@ def test_the_least_and_the_greatest_length_are_kept(elman: Elman, line_run: Path
         (("--n-best", "2"), "need a beam"),
         (("--beam", "2", "--temperature", "0.5"), "draws nothing"),
         (("--beam", "2", "--num-samples", "2"), "draws nothing"),
-        (("--beam", "2", "--n-best", "3"), "n_best"),
+        (("--beam", "2", "--n-best", "3"), "--n-best must be"),
         (("--beam", "2", "--stop", "x"), "stop text"),
-        (("--beam", "2", "--min-length", "9", "--max-tokens", "3"), "min_length"),
+        (("--beam", "2", "--min-length", "9", "--max-tokens", "3"), "--min-length must be"),
     ],
 )
 def test_what_cannot_be_together_is_refused_in_one_line(

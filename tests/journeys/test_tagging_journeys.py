@@ -184,6 +184,11 @@ def test_spans_are_learnt_as_bioes_and_written_as_the_file_has_them(
     assert "a linear-chain CRF" in done.stderr
     done = elman("predict", run, path, "--format", "conll")
     assert done.stdout == text
+    raw = tmp_path / "raw.txt"
+    raw.write_text("Ann I-PER\nlikes O\n\nBob I-PER\nsees Oslo\n", encoding="utf-8")
+    refused = one_line_refusal(elman("score", run, raw))
+    assert f"{raw}, line 5: the column of tags holds no tag of the scheme IOB1" in refused
+    assert "got 'Oslo'" in refused
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

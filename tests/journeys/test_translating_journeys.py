@@ -127,6 +127,39 @@ def test_attention_is_written_as_numbers_and_pictures(
     refused = elman("predict", run, path, "--attention", folder)
     assert refused.returncode == 2
     assert "new folder" in refused.stderr
+    broken = tmp_path / "broken.txt"
+    broken.write_bytes(b"dogcat\n" * 1500 + b"\xff\n")
+    for source in (tmp_path / "nowhere.txt", broken):
+        refused = elman("predict", run, source, "--attention", tmp_path / "new" / "att9")
+        assert refused.returncode == 2
+        assert refused.stderr.count("\n") == 1
+        assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--beam", "0"], "--beam must be an int >= 1; got 0"),
+        (["--beam", "2", "--n-best", "3"], "--n-best must be an int from 1 to --beam"),
+        (["--min-length", "9", "--max-length", "3"], "--max-length must be 0 or at least"),
+        (["--batch-size", "0"], "--batch-size must be an int >= 1; got 0"),
+    ],
+)
+def test_searches_that_cannot_be_are_refused_in_one_line(
+    elman: Elman, run: Path, table: Path, options: list[str], told: str
+) -> None:
+    for verb in ("predict", "score"):
+        done = elman(verb, run, table, *options)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"elman: {told}" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_what_ran_the_model_is_told_where_asked(elman: Elman, run: Path) -> None:
+    done = elman("predict", run, "-", "--verbose", stdin="dogcat\n")
+    assert done.returncode == 0, done.stderr
+    assert "kernels: " in done.stderr
+    assert done.stdout.count("\n") == 1
 
 
 def test_scoring_the_same_pairs_gives_the_same_figures_in_any_batches(
@@ -150,7 +183,8 @@ def test_scoring_the_same_pairs_gives_the_same_figures_in_any_batches(
     table_of = elman("score", run, table, "--beam", "2", "--phones")
     assert "phone error rate" in table_of.stdout
     assert ["pairs", "90"] in [line.split() for line in table_of.stdout.splitlines()]
-    assert "nrefs:1" in table_of.stdout
+    assert "\nBLEU: nrefs:1" in table_of.stdout
+    assert "\nchrF2: nrefs:1" in table_of.stdout
 
 
 def test_parallel_files_lose_a_pair_on_both_sides_and_must_be_as_long(  # case D11

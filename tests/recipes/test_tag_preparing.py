@@ -152,20 +152,22 @@ def test_repeats_shared_sentences_and_tags_out_of_place_are_told(tmp_path: Path)
         test=conll("new/O"),
     )
     notices = told(prepared)
-    assert "1 of 5 sentences to learn from repeat the tokens of another" in notices
-    assert "1 of 2 valid sentences are among those learnt from" in notices
-    assert "1 tags to learn from are out of place in BIO" in notices
+    assert "1 of 5 sentences to learn from repeats the tokens of another" in notices
+    assert "1 of 2 valid sentences is among those learnt from" in notices
+    assert "1 tag to learn from is out of place in BIO" in notices
     dropped = prepare(
         tmp_path, "data.repeats=drop", train=conll("a/O", "a/O", "b/O"), valid=conll("c/O")
     )
-    assert "1 repeated sentences are left out" in told(dropped)
+    assert "1 repeated sentence is left out" in told(dropped)
 
 
 def test_what_cannot_be_learnt_from_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no tags"):
         prepare(tmp_path, train="a\nb\n\nc\n")
-    with pytest.raises(DataError, match=r"the valid data hold a tag of another kind.*NOUN"):
-        prepare(tmp_path, train=conll("a/B-X", "b/O"), valid=conll("a/NOUN"))
+    with pytest.raises(DataError, match=r"valid.*, line 4: the column of tags.*scheme BIO.*NOUN"):
+        prepare(tmp_path, train=conll("a/B-X", "b/O"), valid=conll("a/O", "a/O b/NOUN"))
+    with pytest.raises(DataError, match=r"train.*, line 1: the column of tags.*BIOES.*NOUN"):
+        prepare(tmp_path, "data.tag_scheme=BIOES", train=conll("a/NOUN"))
     with pytest.raises(DataError, match="no built-in corpus of tagged sentences"):
         prepare_tags(apply_overrides(BASE, ("data.train=builtin:unicode-names",)), tmp_path)
     with pytest.raises(SettingError, match="standard input can be read only once"):

@@ -22,6 +22,7 @@ from elman.checkpoints.metrics_file import append_row, keep_rows_until, read_row
 from elman.checkpoints.training_state import (
     SavedState,
     read_state_belonging,
+    read_state_update,
     read_training_state,
     write_training_state,
 )
@@ -199,6 +200,10 @@ class RunFolder:
         state = read_training_state(self.path / STATE)
         self._check(state.belonging, STATE)
         return state
+
+    def saved_update(self) -> int | None:
+        """Return the update that training was last saved after; None without a readable state."""
+        return read_state_update(self.path / STATE)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Put `manifest` in place of the one before."""

@@ -55,6 +55,19 @@ def read_training_state(path: Path) -> SavedState:
     return SavedState(file.tensors, facts, Belonging.from_facts(file.facts, path))
 
 
+def read_state_update(path: Path) -> int | None:
+    """Return the update that the state at `path` was saved after, from its header alone.
+
+    None where there is no state, or none that can be read: it matters to those who go on from it.
+    """
+    try:
+        facts = read_tensor_header(path, "training state").facts.get("trainer")
+    except RunError:
+        return None
+    update = facts.get("update") if isinstance(facts, dict) else None
+    return update if isinstance(update, int) else None
+
+
 def read_state_belonging(path: Path) -> Belonging:
     """Return what the state at `path` belongs to, from its header alone. Raises `RunError`."""
     return Belonging.from_facts(read_tensor_header(path, "training state").facts, path)

@@ -60,16 +60,15 @@ class BeamSettings:
             raise SettingError(
                 "the normalisation of a beam is unknown", got=self.normalisation, allowed=allowed
             )
-        if self.beam < 1 or not 1 <= self.n_best <= self.beam:
+        if self.beam < 1:
+            raise SettingError("beam must be an int >= 1", got=str(self.beam))
+        if not 1 <= self.n_best <= self.beam:
             raise SettingError(
-                "beam must be at least 1, and n_best from 1 to beam",
-                got=f"beam {self.beam}, n_best {self.n_best}",
+                "n_best must be an int from 1 to beam", got=f"{self.n_best} with beam {self.beam}"
             )
-        if not (0 <= self.alpha < np.inf and 0 <= self.coverage < np.inf):
-            raise SettingError(
-                "alpha and coverage of a beam must be finite and at least 0",
-                got=f"{self.alpha}, {self.coverage}",
-            )
+        for name, value in (("alpha", self.alpha), ("coverage", self.coverage)):
+            if not 0 <= value < np.inf:
+                raise SettingError(f"{name} must be a finite number >= 0", got=f"{value:g}")
 
     @property
     def score_name(self) -> str:

@@ -47,11 +47,11 @@ class TargetIds:
 class TranslationSearch:
     """How answers are searched for.
 
-    beam: None is greedy. min_length, max_length: tokens before the stop mark; max_length 0 lets
-    each source have `growth` times its own length and `SPARE` more. keep_unknown: [ UNK ] may be
-    generated, for the words that are then copied from the source. keep_attention: hypotheses have
-    their weights_TS; they grow with the square of the length, and are kept only where this, copying
-    or a coverage penalty needs them.
+    beam: None is greedy. min_length, max_length: tokens before the stop mark, the second not below
+    the first; max_length 0 lets each source have `growth` times its own length and `SPARE` more.
+    keep_unknown: [ UNK ] may be generated, for the words that are then copied from the source.
+    keep_attention: hypotheses have their weights_TS; they grow with the square of the length, and
+    are kept only where this, copying or a coverage penalty needs them.
     """
 
     beam: BeamSettings | None = None
@@ -64,10 +64,17 @@ class TranslationSearch:
     SPARE = 10
 
     def __post_init__(self) -> None:
-        if self.max_length < 0 or not 0 <= self.growth < math.inf:
+        for name, value in (("min_length", self.min_length), ("max_length", self.max_length)):
+            if value < 0:
+                raise SettingError(f"{name} must be an int >= 0", got=str(value))
+        if 0 < self.max_length < self.min_length:
             raise SettingError(
-                "max_length and growth of a search must be at least 0",
-                got=f"{self.max_length}, {self.growth}",
+                "max_length must be 0 or at least min_length",
+                got=f"{self.max_length} with min_length {self.min_length}",
+            )
+        if not 0 <= self.growth < math.inf:
+            raise SettingError(
+                "the growth of a search must be a finite number >= 0", got=f"{self.growth:g}"
             )
 
     @property

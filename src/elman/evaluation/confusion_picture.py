@@ -7,6 +7,7 @@ rows of the data.
 
 import io
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -89,7 +90,7 @@ def confusion_picture(
             {"font.family": [name for name, _ in fonts], "svg.hashsalt": "elman"}
         )
         covered = frozenset().union(*(characters for _, characters in fonts))
-        written = [_drawable(label, covered) for label in scores.labels]
+        written = _told_apart([_drawable(label, covered) for label in scores.labels])
         figure = _figure(scores, written, _drawable(title, covered) if title else "")
         buffer = io.BytesIO()
         figure.savefig(
@@ -162,14 +163,26 @@ def _write_axes(axes: Any, names: list[str], points: float) -> None:
 
 
 def _drawable(text: str, covered: frozenset[int]) -> str:
-    """Return the text on one line, cut where it is long, and with no character without a font."""
+    """Return the text on one line, without its middle where it is long, in characters of fonts.
+
+    Long labels often begin alike: their ends tell them apart.
+    """
     shown = "".join(
         c if ord(c) in covered else c.encode("unicode_escape").decode() for c in one_line(text)
     )
     if len(shown) > MOST_LABEL_CHARACTERS:
-        shown = shown[: MOST_LABEL_CHARACTERS - 1] + "…"
+        tail = MOST_LABEL_CHARACTERS // 3
+        shown = shown[: MOST_LABEL_CHARACTERS - 1 - tail] + "…" + shown[-tail:]
     # A dollar sign would begin a formula.
     return shown.replace("$", r"\$") or "''"
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Return the names with the numbers of their rows before those that are written alike."""
+    counts = Counter(names)
+    return [
+        f"({number}) {name}" if counts[name] > 1 else name for number, name in enumerate(names, 1)
+    ]
 
 
 def _installed_fonts() -> list[tuple[str, frozenset[int]]]:

@@ -80,7 +80,7 @@ class SequenceEncoder(nn.Module):
         read = {
             "embedding": f"embeddings of {s.embedding_size}",
             "one-hot": "one-hot inputs",
-            "series": f"{self.input_size} numbers a step",
+            "series": f"{self.input_size} number{'s' * (self.input_size != 1)} a step",
         }[s.input]
         ways = "in both directions, " if s.bidirectional else ""
         return {

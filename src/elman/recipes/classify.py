@@ -132,7 +132,8 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
         rows = prepared.num_targets
         if rows >= FEW_ROWS:
             return ()
-        return (f"only {rows:,} rows to learn from; {FEW_ROWS:,} are a beginning",)
+        some = f"{rows:,} row{'s' * (rows != 1)}"
+        return (f"only {some} to learn from; {FEW_ROWS:,} are a beginning",)
 
     def model(self, settings: Settings, prepared: PreparedLabels) -> SequenceClassifier:
         """Return a new classifier."""

@@ -55,6 +55,11 @@ def follow(trained: TrainedModel, request: FollowRequest) -> list[Continuation]:
         raise SettingError("a beam takes no stop text", got=", ".join(map(repr, write.stop)))
     if write.max_tokens < 0:
         raise SettingError("max_tokens must be an int >= 0", got=str(write.max_tokens))
+    if not 0 <= request.min_length <= write.max_tokens:
+        raise SettingError(
+            "min_length must be an int from 0 to max_tokens",
+            got=f"{request.min_length} with max_tokens {write.max_tokens}",
+        )
     vocabulary, is_lines = trained.tokenizer.vocabulary, settings.text.unit == "line"
     never = [i for i in (vocabulary.pad_id, vocabulary.unk_id) if i is not None]
     if not is_lines and vocabulary.boundary_id is not None:

@@ -165,6 +165,7 @@ def write_together(writers: Sequence[Writer], show: Callable[[int, str], bool]) 
     """Write the texts of one request and its seeds side by side; each is as it would be alone.
 
     `show` is told (number, piece) as soon as a piece is certain; True ends the text of that number.
+    No writers write nothing.
     """
     cut = set[int]()
 
@@ -175,6 +176,8 @@ def write_together(writers: Sequence[Writer], show: Callable[[int, str], bool]) 
             cut.add(number)
         return writer._stopped or number in cut
 
+    if not writers:
+        return
     most = writers[0]._request.max_tokens
     run_together([writer.generation for writer in writers], most, take)
     for number, writer in enumerate(writers):

@@ -18,7 +18,7 @@ from elman.data.order import EpochOrder, RowOrder
 from elman.data.row_log import LineTally
 from elman.data.splits import split_labelled, split_lines
 from elman.data.token_array import LineArray, write_line_array
-from elman.errors import DataError
+from elman.errors import DataError, first_few
 from elman.recipes.labelled import LabelledFiles, LabelledRow, labelled_files
 from elman.recipes.named_files import require_names
 from elman.recipes.preparing import PART_NAMES, PartName
@@ -291,7 +291,7 @@ def _part_notices(
     strange = [row for row in part.gold if any(labels.id_of(label) is None for label in row)]
     if strange:
         names = sorted({label for row in strange for label in row if labels.id_of(label) is None})
-        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        shown = first_few(names)
         yield (
             f"{name}: {_rows(len(strange))} with a label that training does not have ({shown}), "
             "counted as wrong"

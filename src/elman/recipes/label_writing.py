@@ -46,6 +46,7 @@ def write_labels(
         else:
             cells = _cells(prediction, labels, request, separator)
             file.write("\t".join(cells) + "\n")
+    request.on_kernels(classifier.plan.record())
     rows_of = "row" if blank == 1 else "rows"
     told = (f"{blank:,} blank {rows_of} answered by nothing",) if blank else ()
     return (*told, *classifier.encoder.cut_notices(cut))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elman.config.settings import UnknownPolicy
-from elman.errors import DataError
+from elman.errors import DataError, first_few
 from elman.evaluation.units import nats_to_bits
 from elman.recipes.scoring import score_sentences
 from elman.recipes.trained import TrainedModel
@@ -95,9 +95,7 @@ def judge_pairs(
     if wrong or not pairs:
         raise DataError(
             f"{path} must have two texts divided by a tab on each line, good and bad",
-            got=", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-            if wrong
-            else "no pair",
+            got=first_few(wrong) if wrong else "no pair",
         )
     flat = [sentence for pair in pairs for sentence in pair]
     nats = score_sentences(trained, flat, policy=policy)

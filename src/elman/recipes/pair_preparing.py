@@ -170,7 +170,8 @@ def prepare_pairs(settings: Settings, scratch: Path) -> PreparedPairs:
     }
     notices = list(dict.fromkeys(reader.notices))
     if seen is not None and seen.dropped:
-        notices.append(f"{seen.dropped:,} pairs that came before are left out")
+        pairs = "pair that came before is" if seen.dropped == 1 else "pairs that came before are"
+        notices.append(f"{seen.dropped:,} {pairs} left out")
     notices += _split_off(settings, found)
     train = found["train"]
     notices += _repeats(settings.text, found)

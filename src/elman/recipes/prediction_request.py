@@ -1,5 +1,6 @@
 """What a person asks of `elman predict`, for every task alike."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ class PredictRequest:
 
     `out` None is standard output. No size changes an answer. `search`, `attention`, a folder for
     what was attended to, and `ensemble`, the runs whose probabilities are averaged with this one's,
-    are for runs of sequences.
+    are for runs of sequences. `on_kernels` is told at the end what ran each part of the model.
     """
 
     name: str
@@ -26,3 +27,4 @@ class PredictRequest:
     search: TranslationSearch | None = None
     attention: Path | None = None
     ensemble: tuple[Path, ...] = ()
+    on_kernels: Callable[[Mapping[str, str]], None] = lambda record: None

@@ -43,8 +43,8 @@ def notices_of_size(num_tokens: int) -> tuple[str, ...]:
     if num_tokens >= LEAST_TOKENS:
         return ()
     return (
-        f"only {num_tokens:,} tokens to learn from: a model will know them by heart and "
-        f"little else; {LEAST_TOKENS:,} are a beginning",
+        f"only {num_tokens:,} token{'s' * (num_tokens != 1)} to learn from: a model will know "
+        f"them by heart and little else; {LEAST_TOKENS:,} are a beginning",
     )
 
 

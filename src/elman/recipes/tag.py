@@ -96,11 +96,11 @@ class TagTask(Task[PreparedTags, SequenceTagger, TagBatch]):
 
     def size_notices(self, prepared: PreparedTags) -> tuple[str, ...]:
         """Return a line where there is too little to learn from."""
-        if prepared.num_targets >= LEAST_TOKENS:
+        tokens = prepared.num_targets
+        if tokens >= LEAST_TOKENS:
             return ()
-        return (
-            f"only {prepared.num_targets:,} tokens to learn from; {LEAST_TOKENS:,} are a beginning",
-        )
+        some = f"{tokens:,} token{'s' * (tokens != 1)}"
+        return (f"only {some} to learn from; {LEAST_TOKENS:,} are a beginning",)
 
     def model(self, settings: Settings, prepared: PreparedTags) -> SequenceTagger:
         """Return a new tagger."""

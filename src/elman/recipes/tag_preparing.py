@@ -14,7 +14,7 @@ from elman.data.order import EpochOrder, RowOrder
 from elman.data.repeats import FirstSeen
 from elman.data.splits import split_lines
 from elman.data.token_array import LineArray, join_lines
-from elman.errors import DataError, SettingError
+from elman.errors import DataError, SettingError, first_few
 from elman.evaluation.spans import scheme_of_tags
 from elman.recipes.named_files import require_names
 from elman.recipes.preparing import PART_NAMES, PartName
@@ -141,7 +141,10 @@ def prepare_tags(settings: Settings, scratch: Path) -> PreparedTags:
     rows: dict[PartName, list[TaggedRow]] = {}
     for name in PART_NAMES:
         if getattr(settings.data, name):
-            rows[name] = _read(settings, getattr(settings.data, name), scratch, notices)
+            told = [row.tags for row in rows.get("train", ())]
+            written = _written(settings, told) if told else _named_scheme(settings)
+            names = getattr(settings.data, name)
+            rows[name] = _read(settings, names, scratch, notices, written=written)
     if settings.data.repeats == "drop":
         rows["train"] = _without_repeats(rows["train"], notices)
     parts = _split(settings, rows, notices)
@@ -167,8 +170,14 @@ def prepare_tags(settings: Settings, scratch: Path) -> PreparedTags:
 
 
 def _read(
-    settings: Settings, names: Sequence[str], scratch: Path, notices: list[str]
+    settings: Settings,
+    names: Sequence[str],
+    scratch: Path,
+    notices: list[str],
+    *,
+    written: FileScheme,
 ) -> list[TaggedRow]:
+    """Read sentences, with tags of the scheme `written`: none is no word on what they are."""
     files = tagged_files(names, settings.data, encoding=settings.text.encoding, scratch=scratch)
     form, same = settings.text.normal_form, dict[str, str]()
 
@@ -180,7 +189,7 @@ def _read(
             tuple(kept(normalise(token, form)) for token in sentence.tokens),
             tuple(map(kept, sentence.tags)),
         )
-        for sentence in files.sentences()
+        for sentence in files.sentences(written=written)
     ]
     notices.extend(files.notices())
     return rows
@@ -190,7 +199,8 @@ def _without_repeats(rows: Sequence[TaggedRow], notices: list[str]) -> list[Tagg
     seen = FirstSeen()
     kept = [row for row in rows if seen.is_new(_key(row))]
     if seen.dropped:
-        notices.append(f"{seen.dropped:,} repeated sentences are left out")
+        several = "sentence is" if seen.dropped == 1 else "sentences are"
+        notices.append(f"{seen.dropped:,} repeated {several} left out")
     return kept
 
 
@@ -226,11 +236,7 @@ def _schemes(
     settings: Settings, sentences: Sequence[Sequence[str]]
 ) -> tuple[FileScheme, LearntScheme]:
     """Return the scheme of the files and the one to learn, as settings say or as the tags tell."""
-    written: FileScheme = "none"
-    if settings.data.tag_scheme != "auto":
-        written = settings.data.tag_scheme
-    elif tells_spans({tag for tags in sentences for tag in tags}):
-        written = scheme_of_tags(sentences)
+    written = _written(settings, sentences)
     wanted = settings.model.scheme
     if written == "none":
         if wanted not in ("auto", "file"):
@@ -243,6 +249,18 @@ def _schemes(
     if wanted == "file":
         return written, "BIOES" if written == "BILOU" else written
     return written, "BIOES" if wanted == "auto" else wanted
+
+
+def _written(settings: Settings, sentences: Sequence[Sequence[str]]) -> FileScheme:
+    """Return the scheme of the files, as settings say or as the tags tell."""
+    if settings.data.tag_scheme == "auto" and tells_spans({t for tags in sentences for t in tags}):
+        return scheme_of_tags(sentences)
+    return _named_scheme(settings)
+
+
+def _named_scheme(settings: Settings) -> FileScheme:
+    """Return the scheme that settings name; none where the tags are to tell it."""
+    return "none" if settings.data.tag_scheme == "auto" else settings.data.tag_scheme
 
 
 class _Spellings:
@@ -294,13 +312,17 @@ def _oddities(
         turned = f", learnt as {learnt}" if learnt != written else ""
         yield f"the tags tell spans in the scheme {written}{turned}"
         if misplaced:
+            tags_are = "tag to learn from is" if misplaced == 1 else "tags to learn from are"
             yield (
-                f"{misplaced:,} tags to learn from are out of place in {written}; their spans are "
-                "read as conlleval reads them"
+                f"{misplaced:,} {tags_are} out of place in {written}; spans are read as conlleval "
+                "reads them"
             )
     repeated = len(train) - len({row.tokens for row in train})
     if repeated:
-        yield f"{repeated:,} of {len(train):,} sentences to learn from repeat the tokens of another"
+        repeat = "repeats" if repeated == 1 else "repeat"
+        yield (
+            f"{repeated:,} of {len(train):,} sentences to learn from {repeat} the tokens of another"
+        )
     longest = max(len(row.tokens) for row in train)
     if longest > LONG_SENTENCE:
         yield f"the longest sentence has {longest:,} tokens: are blank lines missing?"
@@ -311,7 +333,8 @@ def _oddities(
             continue
         shared = sum(row.tokens in learnt_from for row in rows)
         if shared:
-            yield f"{shared:,} of {len(rows):,} {name} sentences are among those learnt from"
+            are = "is" if shared == 1 else "are"
+            yield f"{shared:,} of {len(rows):,} {name} sentences {are} among those learnt from"
         yield from _unknown_tags(name, rows, known)
 
 
@@ -321,6 +344,5 @@ def _unknown_tags(
     counts = Counter(tag for row in rows for tag in row.tags if tag not in known)
     if not counts:
         return
-    listed = ", ".join(f"{tag} ({n:,})" for tag, n in counts.most_common(MOST_TAGS_TOLD))
-    more = f" and {len(counts) - MOST_TAGS_TOLD:,} more" if len(counts) > MOST_TAGS_TOLD else ""
-    yield f"the {name} part has tags that training does not have: {listed}{more}"
+    listed = first_few([f"{tag} ({n:,})" for tag, n in counts.most_common()], MOST_TAGS_TOLD)
+    yield f"the {name} part has tags that training does not have: {listed}"

@@ -12,6 +12,7 @@ from elman.data.row_log import RowLog
 from elman.errors import DataError
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.named_files import text_sources
+from elman.text.tag_set import FileScheme, first_foreign_tag
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class TaggedFiles:
 
     files: tuple[TaggedFile, ...]
 
-    def sentences(self) -> Iterator[TaggedSentence]:
-        """Yield every sentence with its tags.
+    def sentences(self, *, written: FileScheme = "none") -> Iterator[TaggedSentence]:
+        """Yield every sentence with its tags, which must be of the scheme `written`.
 
-        Raises `DataError` for rows that are refused, and where a file has no column of tags.
+        Raises `DataError` for rows that are refused, where a file has no column of tags, and with
+        file and line for a tag that is none of the scheme.
         """
         for file in self.files:
             for sentence in file.sentences():
@@ -37,12 +39,26 @@ class TaggedFiles:
                         got="one column",
                         allowed="a token and its tag on each line",
                     )
+                _require_scheme(file.source.name, sentence, written)
                 yield sentence
 
     def notices(self) -> Iterator[str]:
         """Yield what was left out of the files that were read, a line each."""
         for file in self.files:
             yield from file.log.notices()
+
+
+def _require_scheme(name: str, sentence: TaggedSentence, written: FileScheme) -> None:
+    place = first_foreign_tag(sentence.tags, written)
+    if place is None:
+        return
+    line = sentence.line + sentence.places[place].row - sentence.places[0].row
+    raise DataError(
+        f"{name}, line {line}: the column of tags holds no tag of the scheme {written}",
+        got=repr(sentence.tags[place]),
+        allowed=f"O, or a letter of {written} with a hyphen and a label, such as B-LOC",
+        hint="is it a file with such tags, and is their column the right one (data.tag_column)?",
+    )
 
 
 def tagged_files(

@@ -39,6 +39,7 @@ def write_tags(run: Path, request: PredictRequest, file: TextIO, scratch: Path) 
     kind = format_of(shown, named=request.data_format, otherwise="text")
     if kind == "text":
         _write_lines(tagger, source, request, file)
+        request.on_kernels(tagger.plan.record())
         return ()
     if kind not in ("conll", "conllu"):
         raise SettingError(
@@ -61,6 +62,7 @@ def write_tags(run: Path, request: PredictRequest, file: TextIO, scratch: Path) 
         file.flush()
         write_tagged(file.buffer, tagged, ((given, answer.tags) for given, answer in answered))
         file.buffer.flush()
+    request.on_kernels(tagger.plan.record())
     return log.notices()
 
 

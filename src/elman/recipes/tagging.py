@@ -233,6 +233,7 @@ def score_tagged(
             encoding=encoding or tagger.settings.text.encoding,
             scratch=Path(scratch),
         )
-        rows = [(sentence.tokens, sentence.tags) for sentence in files.sentences()]
+        sentences = files.sentences(written=tagger.vocabulary.tags.written)
+        rows = [(sentence.tokens, sentence.tags) for sentence in sentences]
     report = tag_report(tagger, rows, batch_size=batch_size, on_scored=on_scored)
     return report, tuple(files.notices())

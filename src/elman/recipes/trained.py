@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
-from elman.checkpoints.run_folder import RunFolder
+from elman.checkpoints.run_folder import MANIFEST, RunFolder
 from elman.config.fields import shown
 from elman.config.reading_settings import TaskName
 from elman.config.settings import Settings, TextSettings
@@ -46,6 +47,31 @@ def require_same_text(settings: TextSettings, tokenizer: Tokenizer, path: Path) 
                 f"{shown(then)}",
                 hint="put the setting back as it was",
             )
+
+
+class StoppedRun(NamedTuple):
+    """A run that training has not ended: its task, and after which update of how many it stands."""
+
+    path: Path
+    task: TaskName
+    update: int
+    total_updates: int
+
+
+def stopped_run(path: str | Path) -> StoppedRun | None:
+    """Return where the run at `path` stands if it was begun here and has not ended; else None.
+
+    A run that was converted from elsewhere has no state of training, and is as good as ended.
+    Raises `RunError` where there is no run to use.
+    """
+    folder = RunFolder.open(path)
+    update = folder.saved_update()
+    if update is None or not (folder.path / MANIFEST).exists():
+        return None
+    if isinstance(folder.read_manifest().results.get("training"), dict):
+        return None
+    model, training = folder.settings.model, folder.settings.training
+    return StoppedRun(folder.path, model.task, update, training.updates)
 
 
 def task_of(path: str | Path) -> TaskName:

@@ -98,7 +98,8 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
         pairs = prepared.parts["train"].num_rows
         if pairs >= FEW_PAIRS:
             return ()
-        return (f"only {pairs:,} pairs to learn from; {FEW_PAIRS:,} are a beginning",)
+        some = f"{pairs:,} pair{'s' * (pairs != 1)}"
+        return (f"only {some} to learn from; {FEW_PAIRS:,} are a beginning",)
 
     def model(self, settings: Settings, prepared: PreparedPairs) -> EncoderDecoder:
         """Return a new encoder-decoder."""

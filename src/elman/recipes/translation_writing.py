@@ -1,6 +1,9 @@
 """The answers of an encoder-decoder, a line for each line; their attention as files beside."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import tee
 from pathlib import Path
@@ -25,7 +28,8 @@ def write_translations(
     """Write the best answer to each line, or with `as_json` an object with all that were asked for.
 
     A blank line, and one of which no token is kept, is answered by a blank one. With
-    `request.attention` a folder gets NUMBER.json and NUMBER.png for each row, numbered from 1.
+    `request.attention` a folder gets NUMBER.json and NUMBER.png for each row, numbered from 1; it
+    is made once a row is answered, and nothing of it stays where writing fails.
     """
     if request.all_probabilities:
         raise SettingError(
@@ -37,7 +41,7 @@ def write_translations(
             raise SettingError(
                 "there is no attention to write", got='a run with model.attention = "none"'
             )
-        _make_empty(request.attention)
+        _require_empty(request.attention)
     search = translator.search(
         request.search or TranslationSearch(), keep_attention=request.attention is not None
     )
@@ -46,16 +50,18 @@ def write_translations(
     lines, shown = tee(reader.source_lines(request.name))
     blank = number = boxes = 0
     answers = translator.answers(lines, search, batch_size=request.batch_size)
-    for number, (line, answer) in enumerate(zip(shown, answers, strict=True), 1):
-        blank += answer is None
-        if request.as_json:
-            told = _as_json(number, line, answer)
-            file.write(json.dumps(told, ensure_ascii=False, allow_nan=False) + "\n")
-        else:
-            file.write("" if answer is None else _one_line(answer.texts[0]))
-            file.write("\n")
-        if request.attention is not None and answer is not None:
-            boxes += not _write_attention(request.attention, number, answer)
+    with _attention_folder(request.attention) as attended:
+        for number, (line, answer) in enumerate(zip(shown, answers, strict=True), 1):
+            blank += answer is None
+            if request.as_json:
+                told = _as_json(number, line, answer)
+                file.write(json.dumps(told, ensure_ascii=False, allow_nan=False) + "\n")
+            else:
+                file.write("" if answer is None else _one_line(answer.texts[0]))
+                file.write("\n")
+            if attended is not None and answer is not None:
+                boxes += not attended.write(number, answer)
+    request.on_kernels(translator.plan.record())
     told_lines = list(reader.notices)
     if blank:
         told_lines.append(f"{blank:,} row{'s' * (blank != 1)} without text answered by nothing")
@@ -94,29 +100,79 @@ def _as_json(number: int, line: str, answer: Answer | None) -> dict[str, object]
     return told
 
 
-def _write_attention(folder: Path, number: int, answer: Answer) -> bool:
-    """Write numbers and, of the first rows, a picture; return whether the font had all of it."""
-    best = answer.hypotheses[0]
-    assert best.weights_TS is not None  # the model attends
-    targets = [*answer.target_tokens, *([END_TOKEN] if best.ended else [])]
-    told = {
-        "row": number,
-        "source_tokens": list(answer.source_tokens),
-        "target_tokens": targets,
-        "weights": [[float(weight) for weight in row] for row in best.weights_TS],
-    }
-    path = folder / f"{number:06d}.json"
-    path.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
-    if number > MOST_PICTURES:
-        return True
-    picture = path.with_suffix(".png")
-    return draw_attention(best.weights_TS, answer.source_tokens, targets, picture)
+class _AttentionFolder:
+    """The files of what was attended to; their folder is made with the first of them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._made: list[Path] = []
+        self._files: list[Path] = []
+
+    def make(self) -> None:
+        """Make the folder and those that it lies in, where they are not there."""
+        missing = [one for one in (self._path, *self._path.parents) if not one.exists()]
+        for one in reversed(missing):
+            one.mkdir()
+            self._made.append(one)
+
+    def write(self, number: int, answer: Answer) -> bool:
+        """Write the numbers of row `number`, and its picture if it is among the first.
+
+        Return whether the font had all its characters.
+        """
+        self.make()
+        best = answer.hypotheses[0]
+        assert best.weights_TS is not None  # the model attends
+        targets = [*answer.target_tokens, *([END_TOKEN] if best.ended else [])]
+        told = {
+            "row": number,
+            "source_tokens": list(answer.source_tokens),
+            "target_tokens": targets,
+            "weights": [[float(weight) for weight in row] for row in best.weights_TS],
+        }
+        path = self._path / f"{number:06d}.json"
+        picture = path.with_suffix(".png")
+        self._files += [path, picture]
+        path.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
+        if number > MOST_PICTURES:
+            return True
+        return draw_attention(best.weights_TS, answer.source_tokens, targets, picture)
+
+    def take_away(self) -> None:
+        """Remove what was written, and the folders that were made for it."""
+        for file in self._files:
+            file.unlink(missing_ok=True)
+        for folder in reversed(self._made):
+            folder.rmdir()
 
 
-def _make_empty(folder: Path) -> None:
+@contextmanager
+def _attention_folder(path: Path | None) -> Iterator[_AttentionFolder | None]:
+    """Yield the folder, None for no path; it is there whole after the block, or not at all."""
+    if path is None:
+        yield None
+        return
+    folder = _AttentionFolder(path)
+    try:
+        yield folder
+        folder.make()
+    except BaseException:
+        folder.take_away()
+        raise
+
+
+def _require_empty(folder: Path) -> None:
+    """Refuse a folder that holds something, and one that cannot be made, before anything is read.
+
+    Raises `DataError`.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError("--attention must name a new folder or an empty one", got=str(folder))
-    folder.mkdir(parents=True, exist_ok=True)
+    nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise DataError(
+            "--attention must name a folder that can be made and written to", got=str(folder)
+        )
 
 
 def _one_line(text: str) -> str:

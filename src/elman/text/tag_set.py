@@ -128,6 +128,22 @@ class TagSet:
         return None if self.learnt == "none" else allowed_transitions(self.tags, self.learnt)
 
 
+def first_foreign_tag(tags: Sequence[str], written: FileScheme) -> int | None:
+    """Return the place of the first tag that cannot tell a span in files of this scheme, or None.
+
+    A tag of another scheme that can be read, as E in BIO, is out of place and not foreign; where
+    each tag stands for itself none is foreign.
+    """
+    if written == "none":
+        return None
+    for place, tag in enumerate(tags):
+        try:
+            split_tag(_without_bilou(tag, written))
+        except DataError:
+            return place
+    return None
+
+
 def tells_spans(tags: Iterable[str]) -> bool:
     """Return whether these tags can be read as spans: O, and letters of BIOES or BILOU, labelled.
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.config.settings import Level, TextSettings, UnknownPolicy
-from elman.errors import DataError, SettingError, UnknownSymbolError
+from elman.errors import DataError, SettingError, UnknownSymbolError, first_few
 from elman.text.normalising import normalise
 from elman.text.vocabulary import Vocabulary
 
@@ -225,12 +225,9 @@ def checked_text(text: str) -> str:
 def refuse_unknown(unknown: Iterable[str]) -> NoReturn:
     """Raise `UnknownSymbolError` for distinct unknown symbols, the first ten with code points."""
     named = [name_with_code_points(symbol) for symbol in unknown]
-    listed = ", ".join(named[:SYMBOLS_LISTED])
-    if len(named) > SYMBOLS_LISTED:
-        listed += f" and {len(named) - SYMBOLS_LISTED} more"
     raise UnknownSymbolError(
         "the text holds symbols that the vocabulary does not have",
-        got=listed,
+        got=first_few(named, SYMBOLS_LISTED),
         allowed="symbols of the training text",
         hint="or leave them out (skip) or count them as [ UNK ] (replace): text.unknown for "
         "data, --unknown or text.prompt_unknown for prompts",

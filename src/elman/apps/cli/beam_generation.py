@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Whole
+from elman.apps.cli.options import Whole, naming_options, require_at_least
 from elman.apps.cli.output import print_json, say
 from elman.errors import SettingError
 
@@ -22,7 +22,7 @@ class BeamOptions:
     beam: Annotated[
         Whole, Parameter(help="Search for the best text, following so many at once; 0: draw.")
     ] = 0
-    n_best: Annotated[Whole, Parameter(help="Texts that --beam writes, the best one first.")] = 1
+    n_best: Annotated[Whole, Parameter(help="Texts that --beam writes, at most --beam.")] = 1
     normalisation: Annotated[
         Literal["none", "average", "gnmt"],
         Parameter(help="How --beam divides scores by the lengths of texts."),
@@ -37,6 +37,7 @@ def require_beam(options: BeamOptions, *, draws: bool) -> None:
 
     `draws`: an option of drawing was given. Raises `SettingError`.
     """
+    require_at_least("--beam", options.beam, 0)
     if not options.beam and options != BeamOptions():
         raise SettingError(
             "--n-best, --normalisation and --min-length need a beam",
@@ -59,8 +60,9 @@ def write_best(
     from elman.decoding.beam import BeamSettings
     from elman.recipes.following import FollowRequest, follow
 
-    settings = BeamSettings(options.beam, options.n_best, options.normalisation)
-    found = follow(trained, FollowRequest(request, settings, options.min_length))
+    with naming_options("beam", "n_best", "min_length", "max_tokens"):
+        settings = BeamSettings(options.beam, options.n_best, options.normalisation)
+        found = follow(trained, FollowRequest(request, settings, options.min_length))
     if as_json:
         texts = [asdict(one) for one in found]
         print_json({"prompt": request.prompt, "score": settings.score_name, "texts": texts})

@@ -19,7 +19,7 @@ MOST_LABELS = 6
 class ClassifyView(TrainingView[PreparedLabels, SequenceClassifier, LabelBatch]):
     """Rows and labels read; nats a row; figures beside those of simpler models."""
 
-    unit = "rows"
+    unit = scored_unit = "rows"
 
     @property
     def task(self) -> ClassifyTask:
@@ -31,11 +31,9 @@ class ClassifyView(TrainingView[PreparedLabels, SequenceClassifier, LabelBatch])
         prepared, settings = run.prepared, run.settings
         train, labels = prepared.parts["train"], prepared.labels
         lengths_N = train.rows.lengths_N
-        step = "numbers" if settings.model.input == "series" else f"{settings.text.level} tokens"
-        say(
-            f"rows:  {train.num_rows:,} to learn from, of {int(lengths_N.min()):,} to "
-            f"{int(lengths_N.max()):,} {step}, {lengths_N.mean():.1f} on the average"
-        )
+        step = "number" if settings.model.input == "series" else f"{settings.text.level} token"
+        spread = spread_text(int(lengths_N.min()), int(lengths_N.max()), lengths_N.mean(), step)
+        say(f"rows:  {train.num_rows:,} to learn from, {spread}")
         held = [
             f"{prepared.parts[name].num_rows:,} {name}{_unknown(prepared, name)}"
             for name in PART_NAMES[1:]
@@ -78,6 +76,13 @@ class ClassifyView(TrainingView[PreparedLabels, SequenceClassifier, LabelBatch])
     def next_step(self, path: str) -> str:
         """Let it label."""
         return f"predict {path} FILE"
+
+
+def spread_text(least: int, most: int, mean: float, step: str) -> str:
+    """Return how long rows are; `step` is what they are made of, in the singular."""
+    if least == most:
+        return f"each of {most:,} {step}{plural(most)}"
+    return f"of {least:,} to {most:,} {step}s, {mean:.1f} on the average"
 
 
 def _most_first(entry: tuple[int, str]) -> tuple[int, str]:

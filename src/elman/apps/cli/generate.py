@@ -13,8 +13,18 @@ from cyclopts import Parameter
 
 from elman.apps.cli.beam_generation import BeamOptions, require_beam, write_best
 from elman.apps.cli.interrupts import polite_interrupts
-from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, WholeOrNone
+from elman.apps.cli.options import (
+    Json,
+    Precision,
+    Run,
+    Verbose,
+    Whole,
+    WholeOrNone,
+    naming_options,
+    require_at_least,
+)
 from elman.apps.cli.output import print_json, say, tell_kernels
+from elman.apps.cli.stopped import tell_stopped
 from elman.errors import DataError, SettingError
 from elman.text.raw_files import is_standard_input
 
@@ -92,14 +102,16 @@ def generate(
     from elman.recipes.generating import WriteRequest
 
     how, beam = choosing or ChoosingOptions(), searching or BeamOptions()
+    require_at_least("--max-tokens", max_tokens, 0)
     _check_samples(num_samples, state, how.seed or 0)
-    draws = how != ChoosingOptions() or num_samples > 1 or state is not None
-    require_beam(beam, draws=draws)
+    require_beam(beam, draws=how != ChoosingOptions() or num_samples > 1 or state is not None)
     seed = secrets.randbits(32) if how.seed is None else how.seed
+    with naming_options("temperature", "top_k", "top_p", "min_p", "seed"):
+        sampling = SamplingSettings(how.temperature, how.top_k, how.top_p, how.min_p, seed)
     request = WriteRequest(
         prompt=_given_prompt(prompt, stop or []),
         max_tokens=max_tokens,
-        sampling=SamplingSettings(how.temperature, how.top_k, how.top_p, how.min_p, seed),
+        sampling=sampling,
         stop=tuple(stop or ()),
         unknown=unknown,
     )
@@ -117,8 +129,7 @@ def _given_prompt(prompt: str, stop: list[str]) -> str:
 
 
 def _check_samples(num_samples: int, state: Path | None, seed: int) -> None:
-    if num_samples < 1:
-        raise SettingError("--num-samples must be an int >= 1", got=str(num_samples))
+    require_at_least("--num-samples", num_samples, 1)
     if seed + num_samples > MOST_SEEDS:
         raise SettingError(
             "--seed must leave room for a seed of its own for each sample",
@@ -170,6 +181,7 @@ def _write_all(job: _Job, num_samples: int, beam: BeamOptions, *, as_json: bool)
     from elman.recipes.trained import open_trained
 
     exact = open_trained(job.run)
+    tell_stopped((job.run,))
     trained, packed, kernel = pack(exact, job.precision)
     if job.verbose and not beam.beam:
         tell_kernels({"generation": kernel})

@@ -5,7 +5,11 @@ from typing import Any
 
 from rich.table import Table
 
+from elman.apps.cli.training_view import plural
 from elman.recipes.classifying import USUAL
+
+KNOWN_ROWS = "  over rows of known labels"
+"""Below the nats per row, where they are not over all rows: a label that is unknown has none."""
 
 _FIGURES = (
     ("accuracy", "accuracy"),
@@ -14,6 +18,7 @@ _FIGURES = (
     ("micro F1", "micro_f1"),
     ("wrong share of all decisions", "hamming_loss"),
     ("nats per row", "nats_per_row"),
+    (KNOWN_ROWS, "num_known_rows"),
     ("expected calibration error", "ece"),
     ("rows", "num_rows"),
 )
@@ -26,9 +31,13 @@ def label_figures(scores: Mapping[str, Mapping[str, Any]]) -> Table:
     for name in scores:
         table.add_column(name, justify="right")
     for label, key in _FIGURES:
+        if label == KNOWN_ROWS and all(
+            score["num_known_rows"] == score["num_rows"] for score in scores.values()
+        ):
+            continue
         if any(key in _flat(score) for score in scores.values()):
             table.add_row(label, *(_cell(_flat(score), key) for score in scores.values()))
-    names = dict.fromkeys(name for score in scores.values() for name in score["baselines"])
+    names = _simpler_models(scores)
     if names:
         main = "accuracy" if any("accuracy" in score for score in scores.values()) else "exact sets"
         table.add_row("")
@@ -37,6 +46,19 @@ def label_figures(scores: Mapping[str, Mapping[str, Any]]) -> Table:
             cells = [_main_cell(score["baselines"].get(name, {})) for score in scores.values()]
             table.add_row(f"  {name}", *cells)
     return table
+
+
+def _simpler_models(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the names of simpler models from the simplest on.
+
+    The order is that of what they read, not that of a file: a manifest sorts its keys.
+    """
+    kinds = {
+        name: (name != USUAL, not facts["is_order_blind"], name)
+        for score in scores.values()
+        for name, facts in score["baselines"].items()
+    }
+    return sorted(kinds, key=lambda name: kinds[name])
 
 
 def order_sentence(score: Mapping[str, Any]) -> str:
@@ -53,12 +75,12 @@ def order_sentence(score: Mapping[str, Any]) -> str:
     if blind is None or own is None:
         return ""
     points = 100 * (own - blind)
-    rows = score["num_rows"]
+    rows = f"{score['num_rows']:,} row{plural(score['num_rows'])}"
     if points > 0:
-        return f"reading in order adds {points:.1f} points to {100 * blind:.1f} % ({rows:,} rows)"
+        return f"reading in order adds {points:.1f} points to {100 * blind:.1f} % ({rows})"
     return (
-        f"reading in order adds nothing here: without it {100 * blind:.1f} % of {rows:,} rows are "
-        f"right, with it {100 * own:.1f} %"
+        f"reading in order adds nothing here: without it {100 * blind:.1f} % of {rows} right, "
+        f"with it {100 * own:.1f} %"
     )
 
 

@@ -1,7 +1,8 @@
 """Options that several verbs share, and the values that need reading."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -44,6 +45,38 @@ Verbose = Annotated[
     ),
 ]
 Encoding = Annotated[str, Parameter(help="Encoding of the files, read strictly.")]
+
+
+def require_at_least(name: str, value: int, least: int) -> None:
+    """Raise `SettingError` naming the option where its value is below `least`."""
+    if value < least:
+        raise SettingError(f"{name} must be an int >= {least}", got=str(value))
+
+
+@contextmanager
+def naming_options(*names: str) -> Iterator[None]:
+    """Within the block, what is wrong with a field of a request is told of the option as typed.
+
+    `names` are the fields whose options are called alike: top_k is --top-k. Only an error whose
+    first word is one of them is told anew.
+    """
+    try:
+        yield
+    except SettingError as error:
+        if error.what.split(" ", 1)[0] not in names:
+            raise
+        field = re.compile(rf"\b({'|'.join(names)})\b")
+
+        def typed(text: str) -> str:
+            return field.sub(lambda found: f"--{found[0].replace('_', '-')}", text)
+
+        raise SettingError(
+            typed(error.what),
+            got=typed(error.got),
+            allowed=typed(error.allowed),
+            hint=typed(error.hint),
+        ) from None
+
 
 _UNITS = (("h", 3600.0), ("m", 60.0), ("s", 1.0))
 _NUMBER = r"(\d+(?:\.\d+)?)\s*"

@@ -1,12 +1,12 @@
 """`elman predict`: what a trained model says of each line of a file."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Run, Whole
+from elman.apps.cli.options import Run, Verbose, Whole, require_at_least
 from elman.apps.cli.search_options import AnswerOptions, asked_search
 
 
@@ -60,6 +60,7 @@ def predict(
     reading: ReadOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Rows read at once. Changes no answer.")] = 64,
     sequences: AnswerOptions | None = None,
+    verbose: Verbose = False,
 ) -> int:
     """Answer each line of a file, in order: one line is written for each that is read.
 
@@ -67,10 +68,12 @@ def predict(
     A tagger writes CoNLL and CoNLL-U back with its tags, and a line of tags for a line of text. A
     run that writes sequences writes its answer.
     """
-    from elman.apps.cli.output import say
+    from elman.apps.cli.output import say, tell_kernels
+    from elman.apps.cli.stopped import tell_stopped
     from elman.recipes.predicting import predict_file
     from elman.recipes.prediction_request import PredictRequest
 
+    require_at_least("--batch-size", batch_size, 1)
     how, answers = reading or ReadOptions(), sequences or AnswerOptions()
     searches = answers != AnswerOptions(attention=answers.attention, ensemble=answers.ensemble)
     request = PredictRequest(
@@ -86,6 +89,9 @@ def predict(
         attention=answers.attention,
         ensemble=tuple(answers.ensemble or ()),
     )
+    if verbose:
+        request = replace(request, on_kernels=tell_kernels)
+    tell_stopped((run, *request.ensemble))
     for notice in predict_file(run, request):
         say(f"note: {notice}")
     return 0

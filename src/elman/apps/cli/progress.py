@@ -6,20 +6,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
+from rich.text import Text
 
 from elman.apps.cli.options import duration_text
 
 SECONDS_BETWEEN_LINES = 10.0
 SPEED_WINDOW_SECONDS = 5.0
+SECONDS_BETWEEN_MARKS = 0.2
+TIME_LEFT_CELLS = 7
+"""Cells of a terminal that the time left takes: 1:23:45."""
 BAR_WIDTH, NARROW_BAR_WIDTH, WIDE_CONSOLE = 24, 6, 100
 SECONDS_BEFORE_JUDGING = 10.0
 BEHIND = 0.25
@@ -36,6 +44,30 @@ def stages(console: Console) -> Iterator[Callable[[str], None]]:
         return
     with console.status("") as status:
         yield status.update
+
+
+class _Figures(ProgressColumn):
+    """The figures, as many as leave the count and the time left their room on the terminal."""
+
+    def __init__(self, console: Console, label: str, total: int | None, bar_width: int) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        counted = 0 if total is None else bar_width + 2 * len(str(total)) + 1 + TIME_LEFT_CELLS + 3
+        self._console, self._taken = console, counted + (cell_len(label) + 1 if label else 0)
+
+    def render(self, task: Task) -> Text:
+        """Return the figures that fit."""
+        return Text(fitted_figures(task.fields["figures"], self._console.width - self._taken))
+
+
+def fitted_figures(figures: str, room: int) -> str:
+    """Return the beginning of `figures` that fits into `room` cells, cut between two of them.
+
+    Figures are parted by two blanks, and their parts by a comma and a blank.
+    """
+    while cell_len(figures) > room:
+        cut = max(figures.rfind("  "), figures.rfind(", "), 0)
+        figures = figures[:cut].rstrip()
+    return figures
 
 
 class ProgressLine:
@@ -58,13 +90,18 @@ class ProgressLine:
             yield
             return
         width = BAR_WIDTH if self._console.width >= WIDE_CONSOLE else NARROW_BAR_WIDTH
-        counted = [BarColumn(bar_width=width), MofNCompleteColumn()]
-        left = [TimeRemainingColumn(compact=True, elapsed_when_finished=True)]
+        counted = [
+            BarColumn(bar_width=width, table_column=Column(no_wrap=True)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        ]
+        left = TimeRemainingColumn(
+            compact=True, elapsed_when_finished=True, table_column=Column(no_wrap=True)
+        )
         self._bar = Progress(
             *([TextColumn(self._label)] if self._label else []),
             *(counted if self._total else []),
-            TextColumn("{task.fields[figures]}"),
-            *(left if self._total else []),
+            _Figures(self._console, self._label, self._total, width),
+            *([left] if self._total else []),
             console=self._console,
             refresh_per_second=8,
             transient=self._total is None,
@@ -84,7 +121,7 @@ class ProgressLine:
         now = time.monotonic()
         if at_once or now - self._last_line >= SECONDS_BETWEEN_LINES:
             of = f"/{self._total:,}" if self._total else ""
-            self.tell(f"{self._unit} {done:,}{of}  {figures.strip()}")
+            self.tell(f"{self._unit} {done:,}{of}  {figures.strip()}".rstrip())
             self._last_line = now
 
     def tell(self, message: str) -> None:
@@ -97,7 +134,12 @@ class ProgressLine:
 
 @dataclass
 class Speed:
-    """Counts per second over the last few seconds."""
+    """Counts per second over the last few seconds.
+
+    Answers of one batch are counted one after the other in no time, and the first after all that
+    came before: a speed is that between the beginnings of two such bursts, and no speed is known
+    before the second.
+    """
 
     clock: Clock = time.monotonic
     _marks: list[tuple[float, int]] = field(default_factory=list)
@@ -105,11 +147,17 @@ class Speed:
     def at(self, count: int) -> float:
         """Return the speed now that `count` is reached; 0 where it is not yet known."""
         now = self.clock()
-        self._marks.append((now, count))
+        if not self._marks or now - self._marks[-1][0] >= SECONDS_BETWEEN_MARKS:
+            self._marks.append((now, count))
         while len(self._marks) > 2 and now - self._marks[0][0] > SPEED_WINDOW_SECONDS:
             self._marks.pop(0)
         (first, before), (last, after) = self._marks[0], self._marks[-1]
         return (after - before) / (last - first) if last > first else 0.0
+
+    def told(self, count: int, unit: str) -> str:
+        """Return the speed with its unit, now that `count` is reached; "" where it is unknown."""
+        speed = self.at(count)
+        return f"{speed:,.0f} {unit}/s" if speed else ""
 
 
 @dataclass
@@ -147,23 +195,21 @@ class Pace:
 def scoring(console: Console, unit: str = "tokens") -> Iterator[Callable[[int], None]]:
     """Yield a function that tells how many tokens of a text of unknown length are scored."""
     line, speed = ProgressLine(console, "scoring", None, "scored"), Speed()
-    speed.at(0)
+
+    def tell(done: int) -> None:
+        # A line in a log begins with the count.
+        count = f"{done:,} {unit}" if console.is_terminal else ""
+        line.at(done, ", ".join(filter(None, (count, speed.told(done, unit)))))
+
     with line.shown():
-        yield lambda done: line.at(
-            done, f"{_count(console, done, unit)}{speed.at(done):,.0f} {unit}/s"
-        )
-
-
-def _count(console: Console, done: int, unit: str) -> str:
-    """Return the count, for a terminal alone: a line in a log begins with it."""
-    return f"{done:,} {unit}, " if console.is_terminal else ""
+        yield tell
 
 
 class TrainingProgress:
     """Steps, tokens per second, smoothed training loss, held-out figure, time left; then scoring.
 
-    `num_scored` is the number of held-out answers that are scored at the end; `unit` is what is
-    counted, in the plural.
+    `num_scored` is the number of held-out answers that are scored at the end; `unit` is what
+    training counts and `scored_unit` what scoring counts, in the plural.
     """
 
     def __init__(
@@ -174,8 +220,9 @@ class TrainingProgress:
         num_scored: int,
         pace: Pace | None = None,
         unit: str = "tokens",
+        scored_unit: str = "tokens",
     ) -> None:
-        self._console, self._unit = console, unit
+        self._console, self._unit, self._scored_unit = console, unit, scored_unit
         self._training = ProgressLine(console, "", total_updates, "update")
         self._scoring = ProgressLine(console, "scoring", num_scored or None, "scored")
         self._shown = self._training
@@ -193,7 +240,6 @@ class TrainingProgress:
     def scoring(self) -> Iterator["TrainingProgress"]:
         """Show the bar of scoring exactly what is held out, while the block runs."""
         self._shown, self._speed = self._scoring, Speed()
-        self._speed.at(0)
         if not self._console.is_terminal:
             self.tell("scoring what is held out …")
         with self._scoring.shown():
@@ -202,21 +248,22 @@ class TrainingProgress:
     def updated(self, update: int, num_tokens: int, figure: str) -> None:
         """Tell of one update: its number, its tokens and the smoothed figure of its loss."""
         self._tokens += num_tokens
-        speed = self._speed.at(self._tokens)
-        self._training.at(update, f"{speed:,.0f} {self._unit}/s  train {figure}{self._held_out}")
+        speed = self._speed.told(self._tokens, self._unit)
+        figures = filter(None, (speed, f"train {figure}", self._held_out))
+        self._training.at(update, "  ".join(figures))
         late = self._pace.lateness(update) if self._pace is not None else None
         if late is not None:
             self.tell(late)
 
     def validated(self, update: int, figure: str, *, best: bool) -> None:
         """Tell of one validation: the figure of what is held out for choosing."""
-        self._held_out = f"  valid {figure}"
+        self._held_out = f"valid {figure}"
         star = "  (best so far)" if best else ""
         self._training.at(update, self._held_out + star, at_once=True)
 
     def scored(self, num_tokens: int) -> None:
         """Tell how many of the held-out answers are scored by now."""
-        self._scoring.at(num_tokens, f"{self._speed.at(num_tokens):,.0f} {self._unit}/s")
+        self._scoring.at(num_tokens, self._speed.told(num_tokens, self._scored_unit))
 
     def tell(self, message: str) -> None:
         """Write a message above the bar."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole
+from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
 from elman.apps.cli.search_options import PairScoreOptions
+from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
@@ -63,11 +64,10 @@ def score(
     sources of pairs: exact matches, BLEU, chrF, error rates.
     """
     from elman.recipes.scoring import ScoreRequest
-    from elman.recipes.trained import task_of
 
     _require_one(files, minimal_pairs, per_token)
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
-    task = task_of(run)
+    task = _task_of(run, sequences)
     _require_fitting(task, request, minimal_pairs, picture, sequences, precision)
     if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
@@ -77,6 +77,14 @@ def score(
         rows = _RowScores(picture, sequences or PairScoreOptions())
         _score_rows(task, run, request, rows, as_json=json, verbose=verbose)
     return 0
+
+
+def _task_of(run: Path, sequences: PairScoreOptions | None) -> "TaskName":
+    """Return the task of the run; say where it, or one of its ensemble, has not ended."""
+    from elman.recipes.trained import task_of
+
+    tell_stopped((run, *((sequences.ensemble if sequences else None) or ())))
+    return task_of(run)
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,9 @@ def _require_fitting(
     sequences: PairScoreOptions | None,
     precision: Precision,
 ) -> None:
-    """Refuse options that mean nothing to a run of this task."""
+    """Refuse options that mean nothing to a run of this task, and sizes below 1."""
+    require_at_least("--batch-size", request.batch_size, 1)
+    require_at_least("--window", request.window, 1)
     if task != "translate" and sequences not in (None, PairScoreOptions()):
         raise SettingError(
             "the options of searches and targets are for runs that write sequences",

@@ -5,10 +5,10 @@ from pathlib import Path
 from elman.apps.cli.label_output import label_figures
 from elman.apps.cli.output import error_console, output_console, print_json, say, tell_kernels
 from elman.apps.cli.progress import scoring
-from elman.errors import SettingError
-from elman.evaluation.confusion_picture import draw_confusion
+from elman.errors import SettingError, first_few
+from elman.evaluation.confusion_picture import MOST_DRAWN_LABELS, draw_confusion
 from elman.evaluation.label_tables import class_table, confusion_table
-from elman.evaluation.labels import LabelScores
+from elman.evaluation.labels import OTHERS, LabelScores
 from elman.recipes.classifying import open_classifier, score_labelled
 from elman.recipes.scoring import ScoreRequest
 
@@ -42,6 +42,12 @@ def show_label_scores(
     if picture is not None and isinstance(scores, LabelScores):
         draw_confusion(scores, picture, title=f"{run.name} on {', '.join(request.names)}")
         say(f"picture: {picture}")
+        joined = len(scores.labels) - MOST_DRAWN_LABELS + 1
+        if joined > 1:
+            say(
+                f"note: the picture has the {MOST_DRAWN_LABELS - 1} most confused labels; the "
+                f"other {joined:,} stand together as {OTHERS}"
+            )
     figures = report.to_json()
     if as_json:
         print_json(figures)
@@ -60,5 +66,5 @@ def show_label_scores(
     if isinstance(scores, LabelScores):
         print(f"\n{confusion_table(scores, width=console.width)}")
     if scores.unknown_labels:
-        named = ", ".join(f"{label} {count:,}" for label, count in scores.unknown_labels[:5])
+        named = first_few([f"{label} {count:,}" for label, count in scores.unknown_labels])
         say(f"note: training has no label {named}: these rows count as wrong")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Whole
+from elman.apps.cli.options import Whole, naming_options
 
 if TYPE_CHECKING:
     from elman.decoding.translation_steps import TranslationSearch
@@ -18,10 +18,11 @@ class SearchOptions:
     """Sequences: how answers are searched for."""
 
     beam: Annotated[
-        Whole, Parameter(help="Sequences: answers followed at once; 1 takes the likeliest token.")
+        Whole,
+        Parameter(help="Sequences: answers followed at once, from 1, the likeliest token alone."),
     ] = 1
     n_best: Annotated[
-        Whole, Parameter(help="Sequences: answers to each row with --json, at most --beam.")
+        Whole, Parameter(help="Sequences: answers to each row with --json, from 1 to --beam.")
     ] = 1
     normalisation: Annotated[
         Literal["none", "average", "gnmt"],
@@ -30,9 +31,13 @@ class SearchOptions:
     coverage: Annotated[
         float, Parameter(help="Sequences: weight of the penalty for source left unattended.")
     ] = 0.0
-    min_length: Annotated[int, Parameter(help="Sequences: tokens of an answer at least.")] = 0
+    min_length: Annotated[Whole, Parameter(help="Sequences: tokens of an answer at least.")] = 0
     max_length: Annotated[
-        int, Parameter(help="Sequences: tokens of an answer at most; 0: by those of the source.")
+        Whole,
+        Parameter(
+            help="Sequences: tokens of an answer at most, not below --min-length; 0: by those of "
+            "the source."
+        ),
     ] = 0
     ensemble: Annotated[
         list[Path] | None,
@@ -85,21 +90,23 @@ class PairScoreOptions(SearchOptions):
 
 
 def asked_search(options: SearchOptions) -> "TranslationSearch":
-    """Return the search that the options ask for. Raises `SettingError` where there is none."""
+    """Return the search that the options ask for.
+
+    Raises `SettingError`, which names the option as typed, where there is no such search.
+    """
     from elman.decoding.beam import BeamSettings
     from elman.decoding.translation_steps import TranslationSearch
 
-    beam = None
-    if options.beam > 1 or options.n_best > 1 or options.coverage:
+    with naming_options("beam", "n_best", "coverage", "min_length", "max_length"):
         beam = BeamSettings(
             beam=options.beam,
             n_best=options.n_best,
             normalisation=options.normalisation,
             coverage=options.coverage,
         )
-    return TranslationSearch(
-        beam=beam,
-        min_length=options.min_length,
-        max_length=options.max_length,
-        keep_unknown=options.copy_unknown,
-    )
+        return TranslationSearch(
+            beam=beam if options.beam > 1 or options.coverage else None,
+            min_length=options.min_length,
+            max_length=options.max_length,
+            keep_unknown=options.copy_unknown,
+        )

@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
+from elman.errors import first_few
 from elman.evaluation.label_tables import class_table
 from elman.evaluation.ratios import ClassCounts
 
@@ -13,6 +14,9 @@ USUAL = "usual tags"
 
 MOST_TAGS = 40
 """Tags in the table for people; of more those with the most mistakes are shown."""
+
+MOST_UNKNOWN = 10
+"""Tags that training does not have, told by name; of more the number is told."""
 
 _SHARES = (
     ("tokens right", "token_accuracy", "num_tokens"),
@@ -68,7 +72,9 @@ def tag_warnings(score: Mapping[str, Any]) -> list[str]:
     """Return what makes the figures of one part doubtful, a line each."""
     told = []
     if score["tokens"]["unknown_labels"]:
-        listed = ", ".join(f"{tag} ({n:,})" for tag, n in score["tokens"]["unknown_labels"].items())
+        # Of a manifest the tags come in the order of its keys, and of a score in another.
+        unknown = sorted(score["tokens"]["unknown_labels"].items(), key=lambda one: (-one[1], one))
+        listed = first_few([f"{tag} ({n:,})" for tag, n in unknown], MOST_UNKNOWN)
         told.append(f"training has not the tags {listed}: these tokens count as wrong")
     if score["spans"] and score["spans"]["strict"]["warning"]:
         told.append(score["spans"]["strict"]["warning"])

@@ -27,19 +27,20 @@ class TagView(TrainingView[PreparedTags, SequenceTagger, TagBatch]):
         train = prepared.parts["train"]
         tell_names(list(prepared.names))
         say(
-            f"text:  {train.num_tokens:,} tokens to learn from in {len(train.rows):,} "
-            f"sentence{plural(len(train.rows))}"
+            f"text:  {train.num_tokens:,} token{plural(train.num_tokens)} to learn from in "
+            f"{len(train.rows):,} sentence{plural(len(train.rows))}"
+        )
+        sizes = prepared.sizes()
+        kinds = ", ".join(
+            f"{sizes[name]:,} {name.removesuffix('s')}{plural(sizes[name])}"
+            for name in ("words", "characters", "tags")
         )
         held = [
             f"{prepared.parts[name].num_tokens:,} {name}"
             for name in PART_NAMES[1:]
             if name in prepared.parts
         ]
-        sizes = prepared.sizes()
-        say(
-            f"       held out: {', '.join(held) or 'none'}; {sizes['words']:,} words, "
-            f"{sizes['characters']:,} characters, {sizes['tags']:,} tags"
-        )
+        say(f"       held out: {', '.join(held) or 'none'}; {kinds}")
         facts = run.trainer.model.describe()
         say(f"       spellings: {facts['spelling']}; head: {facts['head']}")
 

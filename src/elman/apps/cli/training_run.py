@@ -98,6 +98,7 @@ def train_with_progress(
         num_scored=num_scored,
         pace=pace,
         unit=view.unit,
+        scored_unit=view.scored_unit,
     )
 
     def observe(event: TrainingEvent) -> None:
@@ -182,7 +183,11 @@ def _tell_result(view: TrainingView[PreparedT, ModelT, BatchT], report: TrainRep
         f"{duration_text(fit.elapsed_seconds)}; kept: {kept}"
     )
     if fit.nonfinite_steps:
-        say(f"note: {fit.nonfinite_steps:,} updates were skipped: their gradient was not finite")
+        was = "was" if fit.nonfinite_steps == 1 else "were"
+        say(
+            f"note: {fit.nonfinite_steps:,} update{plural(fit.nonfinite_steps)} {was} skipped: the "
+            "gradient was not finite"
+        )
     if fit.overfitting:
         say(
             f"note: {fit.overfitting} The weights kept are those of the best validation; "

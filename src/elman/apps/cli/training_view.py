@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Generic
 
 from elman.apps.cli.output import say
+from elman.errors import first_few
 from elman.recipes.learning import Run
 from elman.recipes.task import BatchT, ModelT, PreparedT, Task
 from elman.training.events import ValidationEvent
@@ -19,10 +20,12 @@ MOST_NAMES = 4
 class TrainingView(ABC, Generic[PreparedT, ModelT, BatchT]):
     """One kind of model as a person sees it learn: what was read, which figure is watched, scores.
 
-    `unit` is what training counts, in the plural: tokens, texts.
+    `unit` is what training counts, in the plural: tokens, texts. `scored_unit` is what `num_scored`
+    counts.
     """
 
     unit: str = "tokens"
+    scored_unit: str = "tokens"
 
     @property
     @abstractmethod
@@ -57,8 +60,7 @@ class TrainingView(ABC, Generic[PreparedT, ModelT, BatchT]):
 def tell_names(names: list[str]) -> None:
     """Tell the names of files, where there are several."""
     if len(names) > 1:
-        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
-        say(f"files: {', '.join(names[:MOST_NAMES])}{more}")
+        say(f"files: {first_few(names, MOST_NAMES)}")
 
 
 def plural(count: int) -> str:

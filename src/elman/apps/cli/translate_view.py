@@ -17,7 +17,7 @@ from elman.training.events import ValidationEvent
 class TranslateView(TrainingView[PreparedPairs, EncoderDecoder, PairBatch]):
     """Pairs read; nats a target token; the figures of what it writes by itself."""
 
-    unit = "tokens"
+    unit, scored_unit = "tokens", "pairs"
 
     @property
     def task(self) -> TranslateTask:

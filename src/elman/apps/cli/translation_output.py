@@ -35,9 +35,12 @@ def translation_figures(columns: Mapping[str, Mapping[str, object]]) -> Table:
 
 
 def signatures(figures: Mapping[str, object]) -> tuple[str, ...]:
-    """Return how sacrebleu names what it has measured, to be quoted beside the figures."""
-    found = [figures.get(key) for key in ("bleu", "chrf")]
-    return tuple(str(one["signature"]) for one in found if isinstance(one, Mapping))
+    """Return how sacrebleu names what it has measured, to be quoted beside the figures.
+
+    Each begins with the name of its figure in the table.
+    """
+    found = [(name, figures.get(key)) for name, key in (("BLEU", "bleu"), ("chrF2", "chrf"))]
+    return tuple(f"{name}: {one['signature']}" for name, one in found if isinstance(one, Mapping))
 
 
 def _shown(value: object, form: str, factor: float) -> str:
