@@ -12,6 +12,7 @@ from elman.config.settings import Settings
 from elman.data.examples import TagBatches
 from elman.data.order import EpochOrder, RowOrder
 from elman.data.repeats import FirstSeen
+from elman.data.row_log import MEND_OR_SKIP
 from elman.data.splits import split_lines
 from elman.data.token_array import LineArray, join_lines
 from elman.errors import DataError, SettingError
@@ -169,7 +170,10 @@ def prepare_tags(settings: Settings, scratch: Path) -> PreparedTags:
 def _read(
     settings: Settings, names: Sequence[str], scratch: Path, notices: list[str]
 ) -> list[TaggedRow]:
-    files = tagged_files(names, settings.data, encoding=settings.text.encoding, scratch=scratch)
+    encoding = settings.text.encoding
+    files = tagged_files(
+        names, settings.data, encoding=encoding, scratch=scratch, advice=MEND_OR_SKIP
+    )
     form, same = settings.text.normal_form, dict[str, str]()
 
     def kept(text: str) -> str:

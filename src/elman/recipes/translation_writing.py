@@ -13,6 +13,7 @@ from elman.evaluation.attention_picture import draw_attention
 from elman.recipes.pairs import PairReader
 from elman.recipes.prediction_request import PredictRequest
 from elman.recipes.translating import Answer, open_translator
+from elman.recipes.unknown_tokens import UnknownTokens
 
 END_TOKEN = "[end]"
 MOST_PICTURES = 100
@@ -41,9 +42,10 @@ def write_translations(
     search = translator.search(request.search or TranslationSearch())
     settings = _with_request(translator.settings, request)
     reader = PairReader(settings, scratch)
-    lines, shown = tee(reader.source_lines(request.name))
+    lines, shown = tee(reader.source_lines(request))
+    unknown = UnknownTokens()
     blank = number = 0
-    answers = translator.answers(lines, search, batch_size=request.batch_size)
+    answers = translator.answers(lines, search, batch_size=request.batch_size, unknown=unknown)
     for number, (line, answer) in enumerate(zip(shown, answers, strict=True), 1):
         blank += answer is None
         if request.as_json:
@@ -54,7 +56,7 @@ def write_translations(
             file.write("\n")
         if request.attention is not None and answer is not None:
             _write_attention(request.attention, number, answer)
-    told_lines = list(reader.notices)
+    told_lines = [*reader.notices, *unknown.notices()]
     if blank:
         told_lines.append(f"{blank:,} row{'s' * (blank != 1)} without text answered by nothing")
     if request.attention is not None and number > MOST_PICTURES:

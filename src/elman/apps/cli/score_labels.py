@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from elman.apps.cli.column_options import ColumnOptions
 from elman.apps.cli.label_output import label_figures
 from elman.apps.cli.output import error_console, output_console, print_json, say, tell_kernels
 from elman.apps.cli.progress import scoring
@@ -17,7 +18,13 @@ MOST_CLASSES = 40
 
 
 def show_label_scores(
-    run: Path, request: ScoreRequest, picture: Path | None, *, as_json: bool, verbose: bool
+    run: Path,
+    request: ScoreRequest,
+    columns: ColumnOptions,
+    picture: Path | None,
+    *,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Score labelled files and show the figures; draw the confusions where asked."""
     classifier = open_classifier(run)
@@ -26,11 +33,18 @@ def show_label_scores(
             "--picture draws which label was taken for which",
             got="a run that gives any number of labels to a row",
         )
+    if columns.text_column and classifier.settings.model.input == "series":
+        raise SettingError(
+            "--text-column is for texts; a run of series reads every column but the label's",
+            got=columns.text_column,
+        )
     with scoring(error_console(), "rows") as on_scored:
         report, notices = score_labelled(
             classifier,
             request.names,
             encoding=request.encoding,
+            text_column=columns.text_column,
+            label_column=columns.label_column,
             batch_size=request.batch_size,
             on_scored=on_scored,
         )
