@@ -6,7 +6,14 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from elman.data.row_log import RowLog
-from elman.data.tables import LABEL_NAMES, ReadableText, TableOptions, TableRows, is_number
+from elman.data.tables import (
+    LABEL_NAMES,
+    OTHER_BORDERS,
+    ReadableText,
+    TableOptions,
+    TableRows,
+    is_number,
+)
 from elman.errors import DataError
 
 
@@ -97,7 +104,7 @@ def _label_place(rows: TableRows, label_column: str | None, lengths: str) -> int
 
 def _other_reading(rows: TableRows, cell: str, *, is_label: bool) -> str:
     """Return what a cell that is no number may be instead, or ""."""
-    if any(sign in cell for sign in ",;|\t"):
+    if any(sign in cell for sign in OTHER_BORDERS):
         return f" (the file is read as {rows.format})"
     if not is_label:
         return ""

@@ -33,6 +33,7 @@ OTHER_NAMES = ("id", "split", "score", "date")
 CERTAIN_NAMES = frozenset((*TEXT_NAMES, *LABEL_NAMES, *SOURCE_NAMES, *TARGET_NAMES, *OTHER_NAMES))
 NAME_OF_COLUMN = re.compile(r"[^\W\d][\w-]{0,39}")
 """What a cell of a header mostly is: one word."""
+OTHER_BORDERS = ("\t", ";", ",", "|")
 MOST_LOOKED_AT = 100
 """Rows that are looked at, at most, to find out how many columns there are."""
 NUMBER_OF_COLUMN = re.compile(r"[+-]?[0-9]+")
@@ -200,7 +201,7 @@ class TableRows:
 
     def _too_narrow(self, seen: list[TableRow]) -> DataError:
         raw = next((row.raw for row in seen if not row.is_blank), ",".join(self.columns))
-        other = next((sign for sign in ("\t", ";", ",", "|") if sign in raw), "")
+        other = next((sign for sign in OTHER_BORDERS if sign in raw), "")
         return DataError(
             f"{self.name}, read as {self.format}, has too few columns",
             got=f"{len(self.columns)} ({', '.join(self.columns)})",
@@ -223,7 +224,9 @@ class TableRows:
             return True
         cells = [_text(cell).strip().lower() for cell in row.fields]
         if numeric:
-            return not any(map(is_number, cells))
+            # One cell with a border of another format in it is a row that was not parted.
+            is_whole = len(cells) == 1 and any(sign in cells[0] for sign in OTHER_BORDERS)
+            return not is_whole and not any(map(is_number, cells))
         most = max(Counter(cells).values())
         return len(cells) > 1 and most == 1 and CERTAIN_NAMES.issuperset(cells)
 

@@ -278,7 +278,7 @@ def _unlabelled_series_column(
     for row in rows:
         cells = [cell for cell in row.fields if isinstance(cell, str)]
         for place, column in ((0, "1"), (-1, "-1")):
-            if cells and not _is_figure(cells[place]):
+            if len(cells) > 1 and not _is_figure(cells[place]):
                 return column
         return None
     return None

@@ -36,7 +36,10 @@ def facts(file: FileCheck) -> Iterator[tuple[str, str]]:
             f"{len(file.characters.counts):,} of them different; lines: {report.lines:,}",
         )
     if log.num_faults:
-        yield "cannot be used", f"{log.num_faults:,} rows: {log.told_faults()}"
+        yield (
+            "cannot be used",
+            f"{log.num_faults:,} row{'s' * (log.num_faults != 1)}: {log.told_faults()}",
+        )
     if log.blank_lines:
         yield "blank lines", f"{log.blank_lines:,}, skipped"
     for label, tally in (
