@@ -22,10 +22,7 @@ def score(
     run: Run,
     files: Annotated[
         list[str] | None,
-        Parameter(
-            help="Files or folders to score, in order; - reads standard input.",
-            negative="",
-        ),
+        Parameter(help="Files or folders to score, in order; - reads standard input.", negative=""),
     ] = None,
     *,
     per_token: Annotated[
