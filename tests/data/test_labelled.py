@@ -212,3 +212,20 @@ def test_clinc150_as_json_lines_has_150_intents_of_100_texts(
     labels = [row.labels[0] for row in read]
     assert (len(read), len(set(labels))) == (15000, 150)
     assert {labels.count(label) for label in set(labels)} == {100}
+
+
+def test_an_empty_list_is_given_out_as_none_of_the_labels(tmp_path: Path) -> None:
+    content = '{"text": "a", "labels": ["x", "y"]}\n{"text": "b", "labels": []}\n'
+    read = list(read_labelled(written(tmp_path / "a.jsonl", content), RowLog("a")))
+    assert [(row.labels, row.is_list) for row in read] == [(("x", "y"), True), ((), True)]
+
+
+def test_messages_name_the_options_and_hint_at_a_first_row_of_names(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.csv", "id,review,stars\n1,a,x\n")
+    with pytest.raises(DataError, match=r"--label-column; if the first row \(id, review, stars\)"):
+        list(read_labelled(source, RowLog("a")))
+    with pytest.raises(DataError, match=r"no such column.*--label-column"):
+        list(read_labelled(source, RowLog("a"), label_column="star"))
+    with pytest.raises(DataError) as caught:
+        list(read_labelled(written(tmp_path / "b.csv", "1,a b,x\n2,a,y\n"), RowLog("b")))
+    assert "first row" not in str(caught.value)

@@ -79,3 +79,9 @@ def test_a_column_of_a_fault_is_counted_with_the_label(tmp_path: Path) -> None:
     log = RowLog("s", "skip")
     list(read_series(source, log, TableOptions(header="no"), label_column="1"))
     assert log.faults == [(2, "'x' in column 3 is no finite number")]
+
+
+def test_a_label_in_the_first_column_is_told_how_to_be_named(tmp_path: Path) -> None:
+    source = written(tmp_path / "s.csv", "up,1,2\ndown,3,4\n")
+    with pytest.raises(DataError, match=r"line 1: 'up' in column 1.*--label-column 1"):
+        list(read_series(source, RowLog("s")))

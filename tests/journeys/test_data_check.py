@@ -201,7 +201,7 @@ def test_no_input_of_any_format_is_a_fault_of_the_program(tmp_path: Path) -> Non
             except ElmanError as error:
                 assert "\n" not in str(error)  # noqa: PT017 — either outcome is right
                 continue
-            assert file["rows"] >= 1, f"seed {seed}"
+            assert file["rows"] + file["unusable"]["count"] >= 1, f"seed {seed}"
 
 
 def test_the_real_files_hold_what_they_are_known_to_hold(shared_data: Path, tmp_path: Path) -> None:
@@ -215,3 +215,58 @@ def test_the_real_files_hold_what_they_are_known_to_hold(shared_data: Path, tmp_
         request = CheckRequest((str(shared_data / name),), format=kind)
         (file,) = checked(tmp_path, request)
         assert (file["rows"], file["unusable"]["count"]) == (rows, 0)
+
+
+def test_only_the_label_is_the_answer_whatever_other_columns_there_are(tmp_path: Path) -> None:
+    table = written(tmp_path / "a.csv", "id,text,label\n1,a,x\n2,a,x\n3,a,y\n")
+    (file,) = checked(tmp_path, CheckRequest((table,)))
+    assert file["repeated"] == {"count": 1, "first_lines": [3]}
+    assert file["same_input_other_answer"] == {"count": 1, "first_lines": [4]}
+    assert [column["is_answer"] for column in file["columns"]] == [False, False, True]
+    (file,) = checked(tmp_path, CheckRequest((table,), label_column="id"))
+    assert file["same_input_other_answer"]["count"] == 2
+    unnamed = written(tmp_path / "b.csv", "a,x,1\na,x,2\n")
+    (file,) = checked(tmp_path, CheckRequest((unnamed,)))
+    assert file["same_input_other_answer"]["count"] == 0
+    (file,) = checked(tmp_path, CheckRequest((unnamed,), label_column="3"))
+    assert file["same_input_other_answer"]["count"] == 1
+    pairs = written(tmp_path / "c.csv", "id,source,target\n1,a,b\n2,a,b\n3,a,\n")
+    (file,) = checked(tmp_path, CheckRequest((pairs,)))
+    assert (file["unusable"]["count"], file["partly_blank"]["count"]) == (0, 1)
+    assert file["same_input_other_answer"]["first_lines"] == [4]
+
+
+def test_rows_that_training_refuses_cannot_be_used_and_all_of_them_is_no_fault_of_the_file(
+    elman: Elman, tmp_path: Path
+) -> None:
+    table = written(tmp_path / "a.tsv", "text\tlabel\na\tx\nb\t\n")
+    done = elman("data", "check", table, "--json")
+    (file,) = json.loads(done.stdout)["files"]
+    assert (done.returncode, file["rows"]) == (1, 1)
+    assert file["unusable"]["first"] == [{"line": 3, "what": "no label in column label"}]
+    (file,) = checked(tmp_path, CheckRequest((table,), label_column="none"))
+    assert file["unusable"]["count"] == 0
+    series = written(tmp_path / "s.csv", "up,1,2\ndown,3,4\n")
+    done = elman("data", "check", series, "--series")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "--label-column 1" in " ".join(done.stdout.split())
+    numbers = written(tmp_path / "n.jsonl", '{"text": 5, "label": "x"}\n')
+    (file,) = checked(tmp_path, CheckRequest((numbers,)))
+    assert (file["rows"], file["unusable"]["count"]) == (0, 1)
+
+
+def test_the_label_of_a_series_is_told_as_words(elman: Elman, tmp_path: Path) -> None:
+    series = written(tmp_path / "s.csv", "kind,t0,t1\nup,1,2\ndown,3,4\n")
+    done = elman("data", "check", series, "--series", "--label-column", "kind")
+    (label,) = (line for line in done.stdout.splitlines() if line.startswith("label "))
+    assert label.split()[-2:] == ["characters,", "answer"]
+
+
+def test_an_empty_list_is_a_row_where_others_have_several_labels(tmp_path: Path) -> None:
+    rows = '{"text": "a", "labels": ["x", "y"]}\n{"text": "b", "labels": []}\n'
+    (file,) = checked(tmp_path, CheckRequest((written(tmp_path / "a.jsonl", rows),)))
+    assert (file["rows"], file["unusable"]["count"]) == (2, 0)
+    assert file["partly_blank"]["count"] == 0
+    rows = '{"text": "a", "labels": "x"}\n{"text": "b", "labels": []}\n'
+    (file,) = checked(tmp_path, CheckRequest((written(tmp_path / "b.jsonl", rows),)))
+    assert [fault["line"] for fault in file["unusable"]["first"]] == [2]

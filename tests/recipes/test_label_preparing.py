@@ -172,3 +172,18 @@ def test_classes_of_a_folder_are_labels(tmp_path: Path) -> None:
     done = prepared(tmp_path, folder, "data.valid_fraction=0", "data.test_fraction=0")
     assert done.labels.labels == ("de", "en")
     assert done.labels.counts == (2, 1)
+
+
+def test_a_row_of_no_label_fits_where_rows_have_several_and_nowhere_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    several = '{"text": "a b", "labels": ["x", "y"]}\n{"text": "c", "labels": []}\n' * 6
+    path.write_text(several, encoding="utf-8")
+    done = prepared(tmp_path, path, "data.valid_fraction=0", "data.test_fraction=0")
+    assert done.labels.answers == "several"
+    assert done.parts["train"].gold.count(()) == 6
+    path.write_text('{"text": "a", "labels": ["x"]}\n{"text": "c", "labels": []}\n' * 6)
+    done = prepared(tmp_path, path, "data.valid_fraction=0", "data.test_fraction=0")
+    assert done.labels.answers == "several"
+    path.write_text('{"text": "a", "label": "x"}\n{"text": "c", "label": []}\n' * 6)
+    with pytest.raises(DataError, match=r"line 2 of .*a\.jsonl: an empty list of labels"):
+        prepared(tmp_path, path)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from elman.data.class_folders import ClassTexts
 from elman.data.formats import format_of
 from elman.data.row_log import RowLog
-from elman.data.row_syntax import Cell
+from elman.data.row_syntax import Cell, SpeltValue
 from elman.data.tables import LABEL_NAMES, TEXT_NAMES, TableOptions, TableRows
 from elman.errors import DataError
 from elman.text.reading import TextSource
@@ -19,14 +19,15 @@ BlankTexts = Literal["drop", "keep"]
 class LabelledText(NamedTuple):
     """A text as it stands in the file, its labels, the line it begins on, and the file it is from.
 
-    `labels` is empty where the data has none to read, and has several entries only where a
-    separator was given or JSON has a list.
+    `labels` is empty where the data has none to read, or where JSON has an empty list: none of
+    them. It has several entries only where a separator was given or JSON has a list.
     """
 
     text: str
     labels: tuple[str, ...]
     line: int
     file: str = ""
+    is_list: bool = False
 
 
 def read_labelled(
@@ -47,7 +48,9 @@ def read_labelled(
     of `LABEL_NAMES`), else in the other one of two columns. `label_column` None reads texts alone.
 
     Labels lose the blanks around them; `label_separator` parts several in one cell, of which a
-    repeated one counts once. A row without a label is a fault in `log`, never a label of nothing.
+    repeated one counts once. A row without a label is a fault in `log`, never a label of nothing;
+    an empty list of JSON is given out with `is_list`, for whoever knows whether rows have several.
+    So is a text that is none: a number of JSON, a list, nothing.
     A blank text is left out and counted, or with `blank_texts` "keep" given out, as predictions
     need; the same holds for the blank lines of a table.
 
@@ -98,15 +101,16 @@ def _of_table(
             yield LabelledText("", (), row.line, source.name)
             continue
         text = row.fields[text_at]
-        labels = () if label_at is None else _labels(row.fields[label_at], label_separator)
-        if not isinstance(text, str):
-            log.reject(row.line, f"no text in column {rows.columns[text_at]}")
-        elif label_at is not None and not labels:
-            log.reject(row.line, f"no label in column {rows.columns[label_at]}")
-        elif not all(labels):
-            log.reject(row.line, f"an empty label in column {rows.columns[label_at or 0]}")
-        elif not log.refusing:
-            yield LabelledText(text, labels, row.line, source.name)
+        given = () if label_at is None else row.fields[label_at]
+        labels = labels_of(given, label_separator)
+        wrong = text_fault(text, rows.columns[text_at])
+        if not wrong and label_at is not None:
+            wrong = label_fault(given, labels, rows.columns[label_at])
+        if wrong:
+            log.reject(row.line, wrong)
+        elif isinstance(text, str) and not log.refusing:
+            is_list = label_at is not None and isinstance(given, tuple)
+            yield LabelledText(text, labels, row.line, source.name, is_list)
 
 
 def labelled_columns(
@@ -116,11 +120,12 @@ def labelled_columns(
     if label_column is None:
         label_at = None
     elif label_column:
-        label_at = rows.column(label_column)
+        label_at = rows.column(label_column, "--label-column")
     else:
         label_at = rows.named_column(LABEL_NAMES)
     if text_column:
-        text_at = rows.column(text_column)
+        # Texts alone are read to predict, where one option names the one column.
+        text_at = rows.column(text_column, "--column" if label_column is None else "--text-column")
     else:
         named = rows.named_column(TEXT_NAMES)
         text_at = named if named is not None else int(label_at == 0 and len(rows.columns) > 1)
@@ -129,19 +134,33 @@ def labelled_columns(
             raise DataError(
                 f"{rows.name} does not say which column holds the label",
                 got=f"{len(rows.columns)} columns ({', '.join(rows.columns)})",
-                hint="name the column of labels",
+                hint=f"name it with --label-column{rows.header_hint}",
             )
         label_at = 1 - text_at
     if text_at == label_at:
         raise DataError(
             f"{rows.name} has its text and its label in one column",
             got=rows.columns[text_at],
-            hint="name both columns",
+            hint="name both columns, with --text-column and --label-column",
         )
     return text_at, label_at
 
 
-def _labels(cell: Cell, separator: str) -> tuple[str, ...]:
+def text_fault(cell: Cell, column: str) -> str:
+    """Return why a cell is no text, or ""."""
+    if isinstance(cell, SpeltValue):
+        return f"no text in column {column}, but {cell}"
+    return "" if isinstance(cell, str) else f"no text in column {column}"
+
+
+def label_fault(cell: Cell, labels: tuple[str, ...], column: str) -> str:
+    """Return why a cell, of which `labels_of` has read `labels`, cannot be used; or ""."""
+    if not labels and cell != ():
+        return f"no label in column {column}"
+    return "" if all(labels) else f"an empty label in column {column}"
+
+
+def labels_of(cell: Cell, separator: str) -> tuple[str, ...]:
     """Return the labels of a cell: () for none, "" among them for an empty one."""
     if cell is None:
         return ()

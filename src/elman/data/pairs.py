@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
+from elman.data.labelled import text_fault
 from elman.data.row_log import RowLog
 from elman.data.tables import SOURCE_NAMES, TARGET_NAMES, ReadableText, TableOptions, TableRows
 from elman.errors import DataError
@@ -43,20 +44,27 @@ def read_pairs(
     source_at, target_at = pair_columns(rows, source_column, target_column)
     for row in rows:
         cells = (row.fields[source_at], row.fields[target_at]) if not row.is_blank else ("", "")
-        if not isinstance(cells[0], str):
-            log.reject(row.line, f"no text in column {rows.columns[source_at]}")
-        elif not isinstance(cells[1], str):
-            log.reject(row.line, f"no text in column {rows.columns[target_at]}")
-        elif _both_filled(cells[0], cells[1], row.line, log) and not log.refusing:
-            yield TextPair(cells[0], cells[1], row.line)
+        faults = (
+            text_fault(cell, rows.columns[place])
+            for cell, place in zip(cells, (source_at, target_at), strict=True)
+        )
+        wrong = next(filter(None, faults), "")
+        left, right = cells
+        if wrong or not (isinstance(left, str) and isinstance(right, str)):
+            log.reject(row.line, wrong)
+        elif _both_filled(left, right, row.line, log) and not log.refusing:
+            yield TextPair(left, right, row.line)
 
 
 def pair_columns(
     rows: TableRows, source_column: str = "", target_column: str = ""
 ) -> tuple[int, int]:
     """Return the places of source and target in `rows`, chosen as `read_pairs` says."""
-    source_at = rows.column(source_column) if source_column else rows.named_column(SOURCE_NAMES)
-    target_at = rows.column(target_column) if target_column else rows.named_column(TARGET_NAMES)
+    source_at, target_at = rows.named_column(SOURCE_NAMES), rows.named_column(TARGET_NAMES)
+    if source_column:
+        source_at = rows.column(source_column, "--source-column")
+    if target_column:
+        target_at = rows.column(target_column, "--target-column")
     if source_at is None:
         source_at = int(target_at == 0)
     if target_at is None:
@@ -65,7 +73,7 @@ def pair_columns(
         raise DataError(
             f"{rows.name} has source and target in one column",
             got=rows.columns[source_at],
-            hint="name both columns",
+            hint=f"name both, with --source-column and --target-column{rows.header_hint}",
         )
     return source_at, target_at
 

@@ -7,6 +7,9 @@ from elman.errors import DataError
 
 BadRows = Literal["refuse", "skip"]
 MOST_SHOWN = 10
+MEND = "mend them"
+MEND_OR_SKIP = "mend them, or leave them out with --set data.bad_rows=skip"
+"""What training can be told; nothing else takes settings."""
 
 
 class RowFault(NamedTuple):
@@ -49,7 +52,8 @@ class RowLog:
     rows: rows given out. blank_lines: blank lines with a row after them. half_blank: rows left out
     because a text is blank (of a pair on one side, of a labelled text the text). both_blank: pairs
     left out because both sides are. faults: the first of `num_faults`. remarks: anything else that
-    was left out, one line each.
+    was left out, one line each. advice: what to do about rows that are refused. only_faults: a file
+    of which every row is a fault is told like any other where they are skipped, not refused.
     """
 
     name: str
@@ -61,6 +65,8 @@ class RowLog:
     num_faults: int = 0
     faults: list[RowFault] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    advice: str = MEND
+    only_faults: bool = False
 
     @property
     def refusing(self) -> bool:
@@ -89,9 +95,9 @@ class RowLog:
             raise DataError(
                 f"{self.name} has {_rows(self.num_faults)} that cannot be used",
                 got=self.told_faults(),
-                hint='mend them, or leave them out with bad_rows = "skip"',
+                hint=self.advice,
             )
-        if not self.rows:
+        if not self.rows and not (self.only_faults and self.num_faults):
             told = [*self.notices()] or ["it has no line with text"]
             raise DataError(f"{self.name} holds no row that can be used", got="; ".join(told))
 

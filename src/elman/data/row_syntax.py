@@ -15,6 +15,13 @@ from elman.errors import DataError
 Cell = str | tuple[str, ...] | None
 """A text; several, where JSON holds a list of them; None, where JSON holds nothing fit to read."""
 
+
+class SpeltValue(str):
+    """A number or a truth value of JSON, as it is spelt: fit for a label, but no text."""
+
+    __slots__ = ()
+
+
 MOST_FIELD_CHARACTERS = 1 << 27
 # A lone \r would end a row for the csv module. It waits as half of a surrogate pair, which no
 # decoded text holds, until the row is parted.
@@ -111,8 +118,9 @@ def jsonl_rows(lines: Iterable[str], *, log: RowLog) -> JsonRows:
     """Return the rows of JSON Lines: each line an object, or each a list.
 
     Columns are the keys of the first object. A key that a later one lacks is a cell of None.
-    Numbers and truth values are read as they are spelt in JSON. Raises `DataError` where the first
-    line with text is neither object nor list; later ones like that are faults in `log`.
+    Numbers and truth values are `SpeltValue`s. An empty list is a cell of (). Raises `DataError`
+    where the first line with text is neither object nor list; later ones like that are faults in
+    `log`.
     """
     numbered = enumerate(lines, 1)
     before: list[TableRow] = []
@@ -198,7 +206,7 @@ def _cell(value: object) -> Cell:
     if isinstance(value, str):
         return value
     if isinstance(value, bool | int | float):
-        return json.dumps(value)
+        return SpeltValue(json.dumps(value))
     if isinstance(value, list):
         cells = [_cell(one) for one in value]
         texts = tuple(cell for cell in cells if isinstance(cell, str))

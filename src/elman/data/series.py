@@ -6,7 +6,14 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from elman.data.row_log import RowLog
-from elman.data.tables import LABEL_NAMES, ReadableText, TableOptions, TableRows, is_number
+from elman.data.tables import (
+    LABEL_NAMES,
+    OTHER_BORDERS,
+    ReadableText,
+    TableOptions,
+    TableRows,
+    is_number,
+)
 from elman.errors import DataError
 
 
@@ -35,8 +42,9 @@ def read_series(
     series there. `lengths` "any" lets rows have as many cells as they will; the label is then in
     the first or the last of each.
 
-    A cell that is no finite number is a fault in `log`, and so is a missing label. Blank lines are
-    skipped and counted, or with `blank_rows` "keep" given out as series of nothing.
+    A cell that is no finite number is a fault in `log`, and so is a missing label. Of the first row
+    it is told what else the cell may be: a label that was not named, a row of another format.
+    Blank lines are skipped and counted, or with `blank_rows` "keep" given out as series of nothing.
     """
     chosen = replace(
         options or TableOptions(), blank_lines="keep" if blank_rows == "keep" else "skip"
@@ -51,6 +59,7 @@ def read_series(
         any_width=lengths == "any",
     )
     label_at = _label_place(rows, label_column, lengths)
+    is_told = label_column != "" or rows.named_column(LABEL_NAMES) is not None
     for row in rows:
         if row.is_blank:
             yield Series((), "", row.line)
@@ -66,7 +75,10 @@ def read_series(
             log.reject(row.line, "no number")
         elif wrong:
             column = wrong[0] + 1 + (label_at is not None and 0 <= label_at <= wrong[0])
-            log.reject(row.line, f"{cells[wrong[0]]!r} in column {column} is no finite number")
+            what = f"{cells[wrong[0]]!r} in column {column} is no finite number"
+            if log.rows == 1 and not log.num_faults:
+                what += _other_reading(rows, cells[wrong[0]], is_label=not is_told and column == 1)
+            log.reject(row.line, what)
         elif not log.refusing:
             yield Series(tuple(map(float, cells)), label, row.line)
 
@@ -88,6 +100,15 @@ def _label_place(rows: TableRows, label_column: str | None, lengths: str) -> int
                 got=f"column {place + 1}",
             )
     return place
+
+
+def _other_reading(rows: TableRows, cell: str, *, is_label: bool) -> str:
+    """Return what a cell that is no number may be instead, or ""."""
+    if any(sign in cell for sign in OTHER_BORDERS):
+        return f" (the file is read as {rows.format})"
+    if not is_label:
+        return ""
+    return f" (where it is the label, name it with --label-column {rows.columns[0]})"
 
 
 def _is_finite(cell: str) -> bool:

@@ -31,6 +31,9 @@ SOURCE_NAMES = ("source", "src", "input")
 TARGET_NAMES = ("target", "tgt", "output")
 OTHER_NAMES = ("id", "split", "score", "date")
 CERTAIN_NAMES = frozenset((*TEXT_NAMES, *LABEL_NAMES, *SOURCE_NAMES, *TARGET_NAMES, *OTHER_NAMES))
+NAME_OF_COLUMN = re.compile(r"[^\W\d][\w-]{0,39}")
+"""What a cell of a header mostly is: one word."""
+OTHER_BORDERS = ("\t", ";", ",", "|")
 MOST_LOOKED_AT = 100
 """Rows that are looked at, at most, to find out how many columns there are."""
 NUMBER_OF_COLUMN = re.compile(r"[+-]?[0-9]+")
@@ -73,7 +76,8 @@ class TableRows:
     of them in `CERTAIN_NAMES` (text, label, source, target and the like, in any case); or, for
     `numeric` tables, where none of its cells is a number. Nothing else is taken for a header.
     `columns` are the names, or "1", "2", …, of the first row without a header. The keys of JSON
-    objects are names; no row is lost for them.
+    objects are names; no row is lost for them. `first_row` are the cells of the first row, or the
+    keys.
 
     Rows are given out after a fault too, so that whoever reads them finds the faults of their own.
 
@@ -99,6 +103,7 @@ class TableRows:
         self._least = least_columns
         self._any_width = any_width
         self.columns: tuple[str, ...] = ()
+        self.first_row: tuple[str, ...] = ()
         self.has_header = False
         self.format = format_of(source.name, named=options.format, otherwise="tsv")
         lines = iter_lines(source.chunks())
@@ -123,10 +128,11 @@ class TableRows:
     def __iter__(self) -> Iterator[TableRow]:
         return self._given
 
-    def column(self, wanted: str) -> int:
+    def column(self, wanted: str, option: str = "") -> int:
         """Return the place (from 0) of the column called `wanted`, or numbered so from 1.
 
-        A name goes before a number; -1 is the last column. Raises `DataError` where there is none.
+        A name goes before a number; -1 is the last column. Raises `DataError` where there is none;
+        it names `option`, which chooses another one.
         """
         names = [name for name in self.columns if name == wanted] if self.has_header else []
         if len(names) > 1:
@@ -144,6 +150,21 @@ class TableRows:
             f"{self.name} has no such column",
             got=repr(wanted) + (f", did you mean {near[0]!r}?" if near else ""),
             allowed=", ".join(self.columns) or "none: it has no row",
+            hint=f"choose another with {option}" if option else "",
+        )
+
+    @property
+    def header_hint(self) -> str:
+        """What to add to a message where the first row may hold names that were not taken so."""
+        cells = [cell.strip() for cell in self.first_row]
+        if self.has_header or self.options.header != "auto" or len(set(cells)) < len(cells):
+            return ""
+        if len(cells) < 2 or not all(map(NAME_OF_COLUMN.fullmatch, cells)):
+            return ""
+        names = ", ".join(cells)
+        return (
+            f"; if the first row ({names}) names the columns, choose them by name, or in training "
+            "add --set data.header=yes"
         )
 
     def named_column(self, names: tuple[str, ...]) -> int | None:
@@ -166,6 +187,7 @@ class TableRows:
                 continue
             if self.has_header:
                 break  # the keys of JSON objects
+            self.first_row = self.first_row or tuple(map(_text, row.fields))
             if self._is_header(row, wanted, numeric=numeric):
                 self._use_names(tuple((_text(cell)).strip() for cell in row.fields))
                 before.pop()
@@ -179,18 +201,19 @@ class TableRows:
 
     def _too_narrow(self, seen: list[TableRow]) -> DataError:
         raw = next((row.raw for row in seen if not row.is_blank), ",".join(self.columns))
-        other = next((sign for sign in ("\t", ";", ",", "|") if sign in raw), "")
+        other = next((sign for sign in OTHER_BORDERS if sign in raw), "")
         return DataError(
             f"{self.name}, read as {self.format}, has too few columns",
             got=f"{len(self.columns)} ({', '.join(self.columns)})",
             allowed=f"at least {self._least}",
-            hint="name the format or the delimiter"
+            hint="name the format by the ending (in training: --set data.format, data.delimiter)"
             + (f"; {other!r} stands in the first row" if other else ""),
         )
 
     def _use_names(self, names: tuple[str, ...] | None) -> None:
         if names is not None:
             self.columns, self.has_header = names, True
+            self.first_row = self.first_row or names
 
     def _is_header(self, row: TableRow, wanted: tuple[str, ...], *, numeric: bool) -> bool:
         if self.columns or self.format == "jsonl":
@@ -201,7 +224,9 @@ class TableRows:
             return True
         cells = [_text(cell).strip().lower() for cell in row.fields]
         if numeric:
-            return not any(map(is_number, cells))
+            # One cell with a border of another format in it is a row that was not parted.
+            is_whole = len(cells) == 1 and any(sign in cells[0] for sign in OTHER_BORDERS)
+            return not is_whole and not any(map(is_number, cells))
         most = max(Counter(cells).values())
         return len(cells) > 1 and most == 1 and CERTAIN_NAMES.issuperset(cells)
 

@@ -187,13 +187,19 @@ class RepeatTally:
         self.shared_rows = [LineTally() for _ in self.earlier]
         self.shared_inputs = [LineTally() for _ in self.earlier]
 
-    def add(self, line: int, cells: Sequence[str], input_text: str) -> None:
-        """Compare one row, and the text that a model would be given of it."""
+    def add(
+        self, line: int, cells: Sequence[str], input_text: str, *, has_answer: bool = True
+    ) -> None:
+        """Compare one row, and the text that a model would be given of it.
+
+        `cells` are the input and the answer, or without `has_answer` all that there is of a row,
+        which then contradicts no other.
+        """
         row = digest_of(*cells)
         given = digest_of(input_text)
         if row in self.rows:
             self.repeated.add(line)
-        elif given in self.inputs:
+        elif has_answer and given in self.inputs:
             self.conflicting.add(line)
         for number, other in enumerate(self.earlier):
             if row in other.rows:

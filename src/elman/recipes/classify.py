@@ -20,6 +20,7 @@ from elman.config.settings import (
 )
 from elman.data.batches import BatchSource
 from elman.data.examples import LabelBatch
+from elman.data.row_log import MEND_OR_SKIP
 from elman.errors import RunError
 from elman.evaluation.label_report import LabelReport, label_report
 from elman.kernels.dispatch import KernelPlan
@@ -78,7 +79,7 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
             return ("model.input=series",)
         if early.model.input == "series" or not data.train:
             return ()
-        files = labelled_files(data.train, early, scratch)
+        files = labelled_files(data.train, early, scratch, advice=MEND_OR_SKIP)
         texts = [row.given for row in islice(files.rows(), LOOKED_AT) if isinstance(row.given, str)]
         if not texts:
             return ()

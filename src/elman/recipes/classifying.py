@@ -26,8 +26,9 @@ from elman.evaluation.label_report import (
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.classifier import SequenceClassifier
-from elman.recipes.labelled import LabelledRow, labelled_files
+from elman.recipes.labelled import LabelledRow, labelled_files, told_rows
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, encoder_of_run
+from elman.recipes.unknown_tokens import UnknownTokens
 from elman.seeding import generator
 from elman.text.label_set import Answers, LabelSet
 from elman.training.label_objective import answer_nats
@@ -136,9 +137,17 @@ def label_loss(
 
 
 def predict_rows(
-    classifier: TrainedClassifier, rows: Iterable[LabelledRow], *, batch_size: int = ROWS_AT_ONCE
+    classifier: TrainedClassifier,
+    rows: Iterable[LabelledRow],
+    *,
+    batch_size: int = ROWS_AT_ONCE,
+    unknown: UnknownTokens | None = None,
 ) -> Iterator[LabelPrediction | None]:
-    """Yield what is said of each row, in order; None for a blank one, which no model is asked."""
+    """Yield what is said of each row, in order; None for a blank one, which no model is asked.
+
+    Tokens are counted in `unknown`.
+    """
+    counts = unknown or UnknownTokens()
     nothing, encoder = np.zeros(0, dtype=np.int32), classifier.encoder
     cut = deque[bool]()
 
@@ -146,6 +155,8 @@ def predict_rows(
         for row in rows:
             array = nothing if row.is_blank else encoder.encode(row.given)
             cut.append(not row.is_blank and encoder.is_cut(row.given, array))
+            if not row.is_blank:
+                counts.add(*encoder.token_counts(row.given, array))
             yield array
 
     for log_probs_C in classifier.log_probs_in_order(encoded(), batch_size=batch_size):
@@ -162,18 +173,21 @@ def score_labelled(
     names: Sequence[str],
     *,
     encoding: str | None = None,
+    text_column: str = "",
+    label_column: str = "",
     batch_size: int = ROWS_AT_ONCE,
     on_scored: Callable[[int], None] = lambda num_rows: None,
 ) -> tuple[LabelReport, tuple[str, ...]]:
     """Return the figures on labelled files, and lines to show: what was left out of them.
 
-    Beside them stands the label that is the most frequent in training. Raises `DataError` for what
-    cannot be read.
+    Columns that are not named are those of training. Beside the figures stands the label that is
+    the most frequent in training. Raises `DataError` for what cannot be read.
     """
-    settings = classifier.settings
-    if encoding is not None:
-        settings = replace(settings, text=replace(settings.text, encoding=encoding))
+    settings = _read_as(classifier.settings, encoding, text_column, label_column)
+    one_answer = classifier.labels.answers == "one"
     gold: list[tuple[str, ...]] = []
+    wrong = list[LabelledRow]()
+    unknown = UnknownTokens()
     cut = 0
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         files = labelled_files(names, settings, Path(scratch))
@@ -182,17 +196,24 @@ def score_labelled(
             nonlocal cut
             for row in files.rows():
                 gold.append(row.labels)
+                if one_answer and len(row.labels) != 1:
+                    wrong.append(row)
                 array = classifier.encoder.encode(row.given)
+                unknown.add(*classifier.encoder.token_counts(row.given, array))
                 cut += classifier.encoder.is_cut(row.given, array)
                 yield array
 
         found = classifier.log_probs_in_order(encoded(), batch_size=batch_size)
         log_probs = list(counted_rows(found, classifier, on_scored))
-        notices = (*files.notices(), *classifier.encoder.cut_notices(cut))
-    if classifier.labels.answers == "one" and any(len(row) != 1 for row in gold):
+        notices = (
+            *files.notices(),
+            *classifier.encoder.cut_notices(cut),
+            *unknown.notices(),
+        )
+    if wrong:
         raise DataError(
-            "the run gives one label to each row, and these rows have several",
-            got=", ".join(next(row for row in gold if len(row) != 1)) or "a row without a label",
+            "the run gives one label to each row, and these rows have several or none",
+            got=told_rows(wrong),
         )
     usual = [usual_labels(classifier.labels)] * len(gold)
     report = label_report(
@@ -202,6 +223,19 @@ def score_labelled(
         baselines={USUAL: BaselineLabels(usual, is_order_blind=True)},
     )
     return report, notices
+
+
+def _read_as(
+    settings: Settings, encoding: str | None, text_column: str, label_column: str
+) -> Settings:
+    """Return the settings of a run with what was asked of the files to score."""
+    data = replace(
+        settings.data,
+        text_column=text_column or settings.data.text_column,
+        label_column=label_column or settings.data.label_column,
+    )
+    text = settings.text if encoding is None else replace(settings.text, encoding=encoding)
+    return replace(settings, data=data, text=text)
 
 
 def counted_rows(

@@ -39,6 +39,7 @@ class FileCheck:
     log: RowLog
     columns: list[ColumnTally]
     input_at: int
+    answer_at: int | None
     with_labels: bool
     repeats: RepeatTally
     earlier_names: tuple[str, ...]
@@ -47,6 +48,19 @@ class FileCheck:
     unended: list[str] = field(default_factory=list)
     partly_blank: LineTally = field(default_factory=LineTally)
     all_blank: LineTally = field(default_factory=LineTally)
+
+    @property
+    def is_answer_untold(self) -> bool:
+        """Whether there are several columns beside the input, and none is known to be the answer.
+
+        Rows are then compared as a whole, and none has another answer than one with its input.
+        """
+        return self.answer_at is None and len(self.columns) > 2
+
+    def unit_of(self, place: int) -> str:
+        """Return what the lengths of a column are counted in; the label of a series is a word."""
+        is_word = self.unit == "numbers" and place != self.input_at
+        return "characters" if is_word else self.unit
 
     def labels(self, place: int) -> dict[str, int] | None:
         """Return the counts of the labels in a column, most frequent first; None if it has none.
@@ -87,6 +101,7 @@ class FileCheck:
                 {
                     **column.to_json(),
                     "is_input": place == self.input_at,
+                    "is_answer": place == self.answer_at,
                     "labels": self.labels(place),
                 }
                 for place, column in enumerate(self.columns)
@@ -177,7 +192,7 @@ def _checked(
     characters = CharacterTally()
     is_folder = Path(sources[0].path).is_dir()
     unended = [] if is_folder else [s.name for s in sources if not _read_whole(s, characters)]
-    log = RowLog(name, "skip")
+    log = RowLog(name, "skip", only_faults=True)
     opened = open_rows(sources, request, log)
     first = earlier[0] if earlier else None
     compared = first is not None and len(first.columns) == len(opened.columns)
@@ -195,6 +210,7 @@ def _checked(
             for place, column in enumerate(opened.columns)
         ],
         input_at=opened.input_at,
+        answer_at=opened.answer_at,
         with_labels=opened.with_labels,
         repeats=RepeatTally([other.repeats for other in earlier]),
         earlier_names=tuple(other.name for other in earlier),
@@ -229,15 +245,19 @@ class _LastCharacter:
 
 def _count_rows(check: FileCheck, opened: CheckedRows, characters: CharacterTally | None) -> None:
     """Count the rows; `characters` takes their texts where the files were not read as text."""
-    for line, cells in opened.rows:
+    for line, cells, answer in opened.rows:
         texts = [cell.text for cell in cells]
         for column, cell in zip(check.columns, cells, strict=False):
             column.add(line, cell.text, words=cell.words, length=cell.length)
             column.add_values(cell.values)
         filled = sum(bool(text.strip()) for text in texts)
-        if filled < len(texts):
+        # An empty list of labels is an answer: none of them.
+        is_none = check.answer_at is not None and not answer
+        if filled + is_none < len(texts):
             (check.partly_blank if filled else check.all_blank).add(line)
         if filled:
-            check.repeats.add(line, texts, texts[check.input_at])
+            given = texts[check.input_at]
+            told = texts if check.answer_at is None else (given, *answer)
+            check.repeats.add(line, told, given, has_answer=not check.is_answer_untold)
         if characters is not None:
             characters.add_line(line, texts[check.input_at])

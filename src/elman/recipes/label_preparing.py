@@ -4,7 +4,7 @@ Files are read several times, and rows are not kept: of each there are 32 bytes 
 others, and its labels.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from elman.checkpoints.run_folder import LABELS
 from elman.config.settings import Settings
 from elman.data.examples import InputRows, LabelBatches
 from elman.data.order import EpochOrder, RowOrder
-from elman.data.row_log import LineTally
+from elman.data.row_log import MEND_OR_SKIP, LineTally
 from elman.data.splits import split_labelled, split_lines
 from elman.data.token_array import LineArray, write_line_array
 from elman.errors import DataError, first_few
-from elman.recipes.labelled import LabelledFiles, LabelledRow, labelled_files
+from elman.recipes.labelled import LabelledFiles, LabelledRow, labelled_files, told_rows
 from elman.recipes.named_files import require_names
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, learnt_encoder
@@ -122,6 +122,8 @@ class _Survey:
     lines: list[int] = field(default_factory=list)
     rows: list[bytes] = field(default_factory=list)
     inputs: list[bytes] = field(default_factory=list)
+    without_label: list[LabelledRow] = field(default_factory=list)
+    only_lists: bool = True
 
     @classmethod
     def of(cls, files: LabelledFiles) -> "_Survey":
@@ -133,6 +135,9 @@ class _Survey:
             seen.lines.append(row.line if one_file else 0)
             seen.rows.append(row.row_digest)
             seen.inputs.append(row.input_digest)
+            seen.only_lists = seen.only_lists and row.is_list
+            if not row.labels:
+                seen.without_label.append(row._replace(given=""))
         return seen
 
 
@@ -163,14 +168,12 @@ def prepare_labels(settings: Settings, scratch: Path) -> PreparedLabels:
     """
     require_names(settings.data)
     files = {
-        name: labelled_files(names, settings, scratch)
+        name: labelled_files(names, settings, scratch, advice=MEND_OR_SKIP)
         for name in PART_NAMES
         if (names := getattr(settings.data, name))
     }
     shares, notices = _shares(settings, files)
-    answers: Answers = "one"
-    if any(len(row) != 1 for share in shares.values() for row in share.survey.labels):
-        answers = "several"
+    answers = _answers_of([share.survey for share in shares.values()])
     labels = LabelSet.of(shares["train"].labels(), answers)
     if answers == "one" and len(labels) < 2:
         raise DataError(
@@ -218,6 +221,22 @@ def _shares(
         elif len(chosen[name]):
             shares[name] = _Share(files["train"], train, chosen[name])
     return shares, list(split.notices)
+
+
+def _answers_of(surveys: Sequence[_Survey]) -> Answers:
+    """Return whether rows have one label each; a row of none fits only where they have several."""
+    if any(len(row) > 1 for survey in surveys for row in survey.labels):
+        return "several"
+    without = {(row.file, row.line): row for survey in surveys for row in survey.without_label}
+    if not without:
+        return "one"
+    if all(survey.only_lists for survey in surveys):
+        return "several"
+    raise DataError(
+        "these rows have no label, and the others have one each",
+        got=told_rows([*without.values()]),
+        hint="give each a label, or take it out",
+    )
 
 
 def _encoded(

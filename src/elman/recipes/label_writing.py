@@ -11,6 +11,7 @@ from elman.config.settings import Settings
 from elman.recipes.classifying import LabelPrediction, open_classifier, predict_rows
 from elman.recipes.labelled import LabelledRow, unlabelled_rows
 from elman.recipes.prediction_request import PredictRequest
+from elman.recipes.unknown_tokens import UnknownTokens
 from elman.text.label_set import LabelSet
 
 DIGITS = 6
@@ -31,13 +32,13 @@ def write_labels(
     """
     classifier = open_classifier(run)
     settings = _with_request(classifier.settings, request)
-    rows, shown = tee(
-        unlabelled_rows(request.name, settings, scratch, data_format=request.data_format)
-    )
+    told = list[str]()
+    rows, shown = tee(unlabelled_rows(request, settings, scratch, on_notice=told.append))
+    unknown = UnknownTokens()
     labels = classifier.labels
     blank = cut = 0
     separator = settings.data.label_separator or BETWEEN_LABELS
-    predictions = predict_rows(classifier, rows, batch_size=request.batch_size)
+    predictions = predict_rows(classifier, rows, batch_size=request.batch_size, unknown=unknown)
     for number, (row, prediction) in enumerate(zip(shown, predictions, strict=True), 1):
         blank += prediction is None
         cut += prediction is not None and prediction.is_cut
@@ -47,18 +48,15 @@ def write_labels(
             cells = _cells(prediction, labels, request, separator)
             file.write("\t".join(cells) + "\n")
     request.on_kernels(classifier.plan.record())
-    rows_of = "row" if blank == 1 else "rows"
-    told = (f"{blank:,} blank {rows_of} answered by nothing",) if blank else ()
-    return (*told, *classifier.encoder.cut_notices(cut))
+    if blank:
+        told.append(f"{blank:,} blank row{'s' * (blank != 1)} answered by nothing")
+    return (*told, *classifier.encoder.cut_notices(cut), *unknown.notices())
 
 
 def _with_request(settings: Settings, request: PredictRequest) -> Settings:
-    data, text = settings.data, settings.text
-    if request.column:
-        data = replace(data, text_column=request.column)
-    if request.encoding is not None:
-        text = replace(text, encoding=request.encoding)
-    return replace(settings, data=data, text=text)
+    if request.encoding is None:
+        return settings
+    return replace(settings, text=replace(settings.text, encoding=request.encoding))
 
 
 def _cells(

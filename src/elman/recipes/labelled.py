@@ -1,22 +1,24 @@
 """Labelled rows of the files that a run or a command names: texts, or series of numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from elman.config.settings import Settings
-from elman.data.formats import format_of
+from elman.data.formats import DataFormat, format_of
+from elman.data.input_column import InputNames, input_column
 from elman.data.labelled import CLASS_FORMATS, read_labelled
 from elman.data.repeats import FirstSeen
 from elman.data.rise_and_fall import rise_and_fall
-from elman.data.row_log import RowLog
+from elman.data.row_log import MEND, MOST_SHOWN, RowLog
 from elman.data.series import read_series
-from elman.data.tables import TableOptions, TableRows
-from elman.errors import DataError
+from elman.data.tables import LABEL_NAMES, TEXT_NAMES, TableOptions, TableRows
+from elman.errors import DataError, SettingError
 from elman.recipes.check_tallies import digest_of
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.named_files import text_sources
+from elman.recipes.prediction_request import PredictRequest
 from elman.text.raw_files import is_standard_input
 from elman.text.reading import TextSource, iter_lines
 
@@ -27,12 +29,16 @@ RowInput = str | tuple[float, ...]
 
 
 class LabelledRow(NamedTuple):
-    """What is read of a row, its labels (none where none are read), its line and file."""
+    """What is read of a row, its labels (none where none are read), its line and file.
+
+    is_list: the labels are a list of JSON, which may be one of none.
+    """
 
     given: RowInput
     labels: tuple[str, ...]
     line: int
     file: str
+    is_list: bool = False
 
     @property
     def is_blank(self) -> bool:
@@ -66,13 +72,14 @@ class _Named:
 class LabelledFiles:
     """Labelled rows that can be read again and again, always the same, in the order of the files.
 
-    Made by `labelled_files`.
+    Made by `labelled_files`. `advice` is what is said of rows that are refused.
     """
 
     settings: Settings
     named: tuple[_Named, ...]
     built_in: bool = False
     logs: list[RowLog] = field(default_factory=list)
+    advice: str = MEND
 
     def rows(self) -> Iterator[LabelledRow]:
         """Yield every row with its labels; blank ones are left out and counted.
@@ -107,16 +114,18 @@ class LabelledFiles:
             return
         data = self.settings.data
         for each in self.named:
-            log = RowLog(each.source.name, data.bad_rows)
+            log = RowLog(each.source.name, data.bad_rows, advice=self.advice)
             self.logs.append(log)
             yield from _rows_of(each, self.settings, log)
 
 
-def labelled_files(names: Sequence[str], settings: Settings, scratch: Path) -> LabelledFiles:
+def labelled_files(
+    names: Sequence[str], settings: Settings, scratch: Path, *, advice: str = MEND
+) -> LabelledFiles:
     """Return the labelled rows of `names`: tables, folders of classes, `-`, or builtin:NAME.
 
-    What can be read only once is copied to the folder `scratch`. Raises `DataError` for what cannot
-    be opened.
+    A table whose name says no format is read like the first file of training. What can be read only
+    once is copied to the folder `scratch`. Raises `DataError` for what cannot be opened.
     """
     if any(name.startswith(BUILT_IN_PREFIX) for name in names):
         if list(names) != [BUILT_IN_SERIES]:
@@ -126,26 +135,36 @@ def labelled_files(names: Sequence[str], settings: Settings, scratch: Path) -> L
                 allowed=f"{BUILT_IN_SERIES}, alone",
             )
         return LabelledFiles(settings, (), built_in=True)
-    return LabelledFiles(settings, tuple(_sources(names, settings, scratch)))
+    return LabelledFiles(settings, tuple(_sources(names, settings, scratch)), advice=advice)
 
 
 def unlabelled_rows(
-    name: str, settings: Settings, scratch: Path, *, data_format: str = "auto"
+    request: PredictRequest,
+    settings: Settings,
+    scratch: Path,
+    *,
+    on_notice: Callable[[str], None],
 ) -> Iterator[LabelledRow]:
     """Yield the rows of one file without labels, blank ones too: one for each line that is read.
 
-    A file whose ending names no table is read as lines of text. The text is in the column that the
-    run was trained with, or in the one that is not that of its labels. Raises `DataError` for what
-    cannot be read.
+    A file whose ending names no table is read as lines of text, or by a run of series as the files
+    it was trained with. The text is in the column that `input_column` finds. A row that cannot be
+    read refuses the file, whatever training did: there is one answer for one line. Raises
+    `DataError` for what cannot be read, `SettingError` for a column of what has none.
     """
+    name = request.name
     if name.startswith(BUILT_IN_PREFIX):
         for row in labelled_files([name], settings, scratch).rows():
             yield row._replace(labels=())
         return
     is_series = settings.model.input == "series"
+    if is_series and request.column:
+        raise SettingError("a run of series reads every column", got=f"--column {request.column}")
     for each in _sources([name], settings, scratch):
-        log = RowLog(each.source.name, settings.data.bad_rows)
-        kind = format_of(each.shown, named=data_format, otherwise="tsv" if is_series else "text")
+        log = RowLog(each.source.name)
+        otherwise = _format_of_training(settings) if is_series else "text"
+        kind = format_of(each.shown, named=request.data_format, otherwise=otherwise)
+        request.require_columns(kind)
         options = TableOptions(kind, settings.data.header, settings.data.delimiter)
         if is_series:
             wanted = _unlabelled_series_column(each.source, options, settings)
@@ -157,7 +176,12 @@ def unlabelled_rows(
             for number, line in enumerate(iter_lines(each.source.chunks()), 1):
                 yield LabelledRow(line, (), number, each.source.name)
         else:
-            column = _text_column(each.source, options, settings)
+            column = ""
+            if kind not in CLASS_FORMATS:
+                names = _input_names(settings, request)
+                column, options, notice = input_column(each.source, options, names)
+                if notice:
+                    on_notice(notice)
             for text in read_labelled(
                 each.source,
                 log,
@@ -182,7 +206,7 @@ def _sources(names: Sequence[str], settings: Settings, scratch: Path) -> Iterato
 
 def _rows_of(each: _Named, settings: Settings, log: RowLog) -> Iterator[LabelledRow]:
     data = settings.data
-    kind = format_of(each.shown, named=data.format, otherwise="tsv")
+    kind = format_of(each.shown, named=data.format, otherwise=_format_of_training(settings))
     options = TableOptions(kind, data.header, data.delimiter)
     if settings.model.input == "series":
         if kind in CLASS_FORMATS:
@@ -205,22 +229,33 @@ def _rows_of(each: _Named, settings: Settings, log: RowLog) -> Iterator[Labelled
         label_column=data.label_column,
         label_separator=data.label_separator,
     ):
-        yield LabelledRow(text.text, text.labels, text.line, text.file)
+        yield LabelledRow(text.text, text.labels, text.line, text.file, text.is_list)
 
 
-def _text_column(source: TextSource, options: TableOptions, settings: Settings) -> str:
-    """Return the column of the texts of a file whose labels, if it has any, are not read."""
+def told_rows(rows: Sequence[LabelledRow]) -> str:
+    """Return where the first of some rows stand, and what labels they have, as a person reads."""
+    told = "; ".join(
+        f"line {row.line} of {row.file}: {', '.join(row.labels) or 'an empty list of labels'}"
+        for row in rows[:MOST_SHOWN]
+    )
+    more = len(rows) - MOST_SHOWN
+    return told + (f"; and {more:,} more" if more > 0 else "")
+
+
+def _input_names(settings: Settings, request: PredictRequest) -> InputNames:
     data = settings.data
-    if data.text_column or not data.label_column or options.format in CLASS_FORMATS:
-        return data.text_column
-    rows = TableRows(source, options, RowLog(source.name, "skip"))
-    if len(rows.columns) != 2:
-        return ""
-    try:
-        place = rows.column(data.label_column)
-    except DataError:
-        return ""
-    return str(2 - place)  # counted from 1: the other one of the two
+    chosen = request.column or data.text_column
+    return InputNames("text", chosen, TEXT_NAMES, data.label_column, LABEL_NAMES)
+
+
+def _format_of_training(settings: Settings) -> DataFormat:
+    """Return the format of tables of which no name tells: that of the first file of training."""
+    data = settings.data
+    if data.format != "auto":
+        return format_of("", named=data.format)
+    first = Path(data.train[0]).name if data.train else ""
+    kind = format_of(first, otherwise="tsv")
+    return kind if kind in ("tsv", "csv", "jsonl") else "tsv"
 
 
 def _unlabelled_series_column(
@@ -243,7 +278,7 @@ def _unlabelled_series_column(
     for row in rows:
         cells = [cell for cell in row.fields if isinstance(cell, str)]
         for place, column in ((0, "1"), (-1, "-1")):
-            if cells and not _is_figure(cells[place]):
+            if len(cells) > 1 and not _is_figure(cells[place]):
                 return column
         return None
     return None

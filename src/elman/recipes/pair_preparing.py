@@ -12,6 +12,7 @@ from elman.data.examples import PairBatches
 from elman.data.order import EpochOrder, RowOrder
 from elman.data.pairs import TextPair
 from elman.data.repeats import FirstSeen
+from elman.data.row_log import MEND_OR_SKIP
 from elman.data.splits import split_lines
 from elman.data.token_array import LineArray, join_lines
 from elman.decoding.translation_steps import TargetIds
@@ -161,7 +162,7 @@ def prepare_pairs(settings: Settings, scratch: Path) -> PreparedPairs:
     """
     data = settings.data
     require_names(data)
-    reader = PairReader(settings, scratch)
+    reader = PairReader(settings, scratch, advice=MEND_OR_SKIP)
     seen = FirstSeen() if data.repeats == "drop" else None
     found: dict[PartName, list[TextPair]] = {
         name: _read(reader, getattr(data, name), getattr(data, f"{name}_target"), seen)

@@ -5,14 +5,16 @@ from pathlib import Path
 
 from elman.config.settings import Settings
 from elman.data.formats import format_of
-from elman.data.labelled import read_labelled
-from elman.data.pairs import TextPair, pair_columns, parallel_pairs, read_pairs
+from elman.data.input_column import InputNames, input_column
+from elman.data.labelled import CLASS_FORMATS, read_labelled
+from elman.data.pairs import TextPair, parallel_pairs, read_pairs
 from elman.data.reversal import invented_names, reversal_pairs
-from elman.data.row_log import RowLog
-from elman.data.tables import TableOptions, TableRows
+from elman.data.row_log import MEND, RowLog
+from elman.data.tables import SOURCE_NAMES, TARGET_NAMES, TableOptions
 from elman.errors import DataError
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.named_files import text_sources
+from elman.recipes.prediction_request import PredictRequest
 from elman.text.raw_files import is_standard_input
 from elman.text.reading import TextSource, iter_lines
 
@@ -23,11 +25,12 @@ TABLES = ("tsv", "csv", "jsonl")
 class PairReader:
     """Reads pairs under the settings of a run; `notices` tell what was left out so far.
 
-    What can be read only once is copied to the folder `scratch`.
+    What can be read only once is copied to the folder `scratch`. `advice` is what is said of rows
+    that are refused.
     """
 
-    def __init__(self, settings: Settings, scratch: Path) -> None:
-        self.settings, self.scratch = settings, scratch
+    def __init__(self, settings: Settings, scratch: Path, *, advice: str = MEND) -> None:
+        self.settings, self.scratch, self.advice = settings, scratch, advice
         self.notices: list[str] = []
 
     def pairs(self, names: Sequence[str], targets: Sequence[str] = ()) -> Iterator[TextPair]:
@@ -63,23 +66,31 @@ class PairReader:
             yield from map(_in_one_line, found)
             self.notices.extend(log.notices())
 
-    def source_lines(self, name: str) -> Iterator[str]:
+    def source_lines(self, request: PredictRequest) -> Iterator[str]:
         """Yield what is to be translated, one text for each line or row of one file, blanks too.
 
-        A file whose ending names no table is read as lines; of a table the column of the sources.
+        A file whose ending names no table is read as lines; of a table the column that
+        `input_column` finds. A row that cannot be read refuses the file, whatever training did.
+        Raises `SettingError` for a column of what has none.
         """
-        for source, shown in self._sources([name]):
-            kind = format_of(shown, named=self.settings.data.format)
+        data = self.settings.data
+        names = InputNames(
+            "source", data.source_column, SOURCE_NAMES, data.target_column, TARGET_NAMES
+        )
+        for source, shown in self._sources([request.name]):
+            kind = format_of(shown, named=data.format)
+            request.require_columns(kind if kind in (*TABLES, *CLASS_FORMATS) else "text")
             if kind not in TABLES:
                 yield from iter_lines(source.chunks())
                 continue
-            options = self._options(shown)
-            column = self.settings.data.source_column
+            column, options, notice = input_column(source, self._options(shown), names)
+            if notice:
+                self.notices.append(notice)
             for row in read_labelled(
                 source,
-                self._log(source),
+                RowLog(source.name),
                 options,
-                text_column=column or _source_column(source, options),
+                text_column=column,
                 label_column=None,
                 blank_texts="keep",
             ):
@@ -102,7 +113,7 @@ class PairReader:
         return text_sources(names, encoding=self.settings.text.encoding, scratch=self.scratch)
 
     def _log(self, source: TextSource) -> RowLog:
-        return RowLog(source.name, self.settings.data.bad_rows)
+        return RowLog(source.name, self.settings.data.bad_rows, advice=self.advice)
 
     def _options(self, name: str) -> TableOptions:
         data = self.settings.data
@@ -116,11 +127,3 @@ def _in_one_line(pair: TextPair) -> TextPair:
     if "\n" not in pair.source and "\n" not in pair.target:
         return pair
     return TextPair(pair.source.replace("\n", " "), pair.target.replace("\n", " "), pair.line)
-
-
-def _source_column(source: TextSource, options: TableOptions) -> str:
-    """Return the column that `read_pairs` would read sources from, as a number from 1."""
-    rows = TableRows(source, options, RowLog(source.name, "skip"))
-    if len(rows.columns) < 2:
-        return "1"
-    return str(pair_columns(rows)[0] + 1)

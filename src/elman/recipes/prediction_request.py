@@ -4,7 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from elman.data.labelled import CLASS_FORMATS
 from elman.decoding.translation_steps import TranslationSearch
+from elman.errors import SettingError
+
+WITHOUT_COLUMNS = ("text", *CLASS_FORMATS)
 
 
 @dataclass(frozen=True)
@@ -28,3 +32,12 @@ class PredictRequest:
     attention: Path | None = None
     ensemble: tuple[Path, ...] = ()
     on_kernels: Callable[[Mapping[str, str]], None] = lambda record: None
+
+    def require_columns(self, kind: str) -> None:
+        """Raise `SettingError` where `column` is asked of a format that has no columns."""
+        if self.column and kind in WITHOUT_COLUMNS:
+            raise SettingError(
+                "a file of lines has no columns" if kind == "text" else "a folder has no columns",
+                got=f"--column {self.column} for {self.name}",
+                hint="leave it out, or say with --format how a table is read",
+            )

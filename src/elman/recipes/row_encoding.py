@@ -16,6 +16,7 @@ from elman.data.series_array import SeriesArray, write_series_array
 from elman.data.token_array import join_lines, write_line_array
 from elman.recipes.labelled import LabelledRow, RowInput
 from elman.recipes.trained import require_same_text
+from elman.recipes.unknown_tokens import known_and_unknown
 from elman.text.building import build_tokenizer
 from elman.text.tokenizer import Tokenizer
 from elman.text.tokenizer_file import tokenizer_from_json
@@ -48,6 +49,10 @@ class RowEncoder(ABC):
     @abstractmethod
     def whole(self, given: RowInput) -> EncodedRow:
         """Return a row with all its steps."""
+
+    def token_counts(self, given: RowInput, row: EncodedRow) -> tuple[int, int]:
+        """Return tokens of `given`, which `encode` made `row` of, and how many are unknown."""
+        return len(row), self.count_unknown(row)
 
     @abstractmethod
     def count_unknown(self, row: EncodedRow) -> int:
@@ -117,6 +122,11 @@ class TextEncoder(RowEncoder):
     def count_unknown(self, row: EncodedRow) -> int:
         """Return how many ids are [ UNK ]."""
         return self.tokenizer.count_unknown(row)
+
+    def token_counts(self, given: RowInput, row: EncodedRow) -> tuple[int, int]:
+        """Return tokens and unknown ones, those that the run leaves out among them."""
+        assert isinstance(given, str)
+        return known_and_unknown(self.tokenizer, one_line_of(given), row)
 
     def stored(self, folder: Path, name: str, rows: Iterable[EncodedRow]) -> InputRows:
         """Write ids as a `LineArray`."""

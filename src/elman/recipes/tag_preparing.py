@@ -12,6 +12,7 @@ from elman.config.settings import Settings
 from elman.data.examples import TagBatches
 from elman.data.order import EpochOrder, RowOrder
 from elman.data.repeats import FirstSeen
+from elman.data.row_log import MEND_OR_SKIP
 from elman.data.splits import split_lines
 from elman.data.token_array import LineArray, join_lines
 from elman.errors import DataError, SettingError, first_few
@@ -178,7 +179,10 @@ def _read(
     written: FileScheme,
 ) -> list[TaggedRow]:
     """Read sentences, with tags of the scheme `written`: none is no word on what they are."""
-    files = tagged_files(names, settings.data, encoding=settings.text.encoding, scratch=scratch)
+    encoding = settings.text.encoding
+    files = tagged_files(
+        names, settings.data, encoding=encoding, scratch=scratch, advice=MEND_OR_SKIP
+    )
     form, same = settings.text.normal_form, dict[str, str]()
 
     def kept(text: str) -> str:

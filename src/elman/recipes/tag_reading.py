@@ -8,7 +8,7 @@ from elman.config.settings import DataSettings
 from elman.data.conll import TaggedFile
 from elman.data.conll_block import TaggedSentence
 from elman.data.formats import format_of
-from elman.data.row_log import RowLog
+from elman.data.row_log import MEND, RowLog
 from elman.errors import DataError
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.named_files import text_sources
@@ -62,9 +62,17 @@ def _require_scheme(name: str, sentence: TaggedSentence, written: FileScheme) ->
 
 
 def tagged_files(
-    names: Sequence[str], settings: DataSettings, *, encoding: str, scratch: Path
+    names: Sequence[str],
+    settings: DataSettings,
+    *,
+    encoding: str,
+    scratch: Path,
+    advice: str = MEND,
 ) -> TaggedFiles:
-    """Return the files of `names`; those that cannot be opened are told now."""
+    """Return the files of `names`; those that cannot be opened are told now.
+
+    `advice` is what is said of sentences that are refused.
+    """
     if any(name.startswith(BUILT_IN_PREFIX) for name in names):
         raise DataError("there is no built-in corpus of tagged sentences", got=", ".join(names))
     files = []
@@ -72,7 +80,7 @@ def tagged_files(
         files.append(
             TaggedFile(
                 source,
-                RowLog(source.name, settings.bad_rows),
+                RowLog(source.name, settings.bad_rows, advice=advice),
                 format=format_of(shown, named=settings.format, otherwise="conll"),
                 token_column=settings.token_column,
                 tag_column=settings.tag_column,

@@ -37,6 +37,7 @@ def write_tags(run: Path, request: PredictRequest, file: TextIO, scratch: Path) 
         raise DataError("one file is tagged at a time", got=f"{request.name}, a folder")
     source, shown = sources[0]
     kind = format_of(shown, named=request.data_format, otherwise="text")
+    request.require_columns(kind)
     if kind == "text":
         _write_lines(tagger, source, request, file)
         request.on_kernels(tagger.plan.record())

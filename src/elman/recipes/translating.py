@@ -29,6 +29,7 @@ from elman.recipes.pair_preparing import (
 )
 from elman.recipes.pairs import PairReader
 from elman.recipes.trained import require_same_text
+from elman.recipes.unknown_tokens import UnknownTokens, known_and_unknown
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
 from elman.text.tokenizer_file import tokenizer_from_json
@@ -73,19 +74,25 @@ class Translator:
         *,
         batch_size: int = ROWS_AT_ONCE,
         on_answered: Callable[[int], None] = lambda num_rows: None,
+        unknown: UnknownTokens | None = None,
     ) -> Iterator[Answer | None]:
         """Yield the answer to each text in order, None for one without tokens or blank.
 
         Sources of like length are searched together; neither that nor `batch_size` changes an
-        answer. Unknown symbols are read as `text.prompt_unknown` says.
+        answer. Unknown symbols are read as `text.prompt_unknown` says, and counted in `unknown`.
         """
         policy = self.settings.text.prompt_unknown
+        counts = unknown or UnknownTokens()
         shown: list[str] = []
 
         def encoded() -> Iterator[Sequence[int]]:
             for text in texts:
                 shown.append(text)
-                ids = self.source.encode(text, policy=policy) if text.strip() else ()
+                if not text.strip():
+                    yield []
+                    continue
+                ids = self.source.encode(text, policy=policy)
+                counts.add(*known_and_unknown(self.source, text, ids, policy))
                 yield list(map(int, ids))
 
         def decode(sources: list[Sequence[int]]) -> list[list[Hypothesis]]:
@@ -236,20 +243,34 @@ def score_pairs(
     search: TranslationSearch,
     *,
     encoding: str | None = None,
+    source_column: str = "",
+    target_column: str = "",
     phones: bool = False,
     batch_size: int = ROWS_AT_ONCE,
     on_scored: Callable[[int], None] = lambda num_rows: None,
 ) -> tuple[TranslationReport, tuple[str, ...]]:
-    """Return the figures on files of pairs, and lines to show: what was left out of them."""
+    """Return the figures on files of pairs, and lines to show: what was left out of them.
+
+    Columns that are not named are those of training.
+    """
     settings = translator.settings
     if encoding is not None:
         settings = replace(settings, text=replace(settings.text, encoding=encoding))
+    data = replace(
+        settings.data,
+        source_column=source_column or settings.data.source_column,
+        target_column=target_column or settings.data.target_column,
+    )
+    settings = replace(settings, data=data)
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         reader = PairReader(settings, Path(scratch))
         pairs: list[TextPair] = list(reader.pairs(names, targets))
     part, told = encoded_pairs(pairs, translator.source, translator.target, "test")
     if not part.num_rows:
         raise DataError("there is no pair to score", got=", ".join(names))
+    unknown = UnknownTokens()
+    for pair, line in zip(part.texts, part.sources, strict=True):
+        unknown.add(*known_and_unknown(translator.source, pair.source, line))
     prepared = PreparedPairs(translator.source, translator.target, {"test": part}, ())
     batches = prepared.batches("test", batch_size=batch_size, seed=0, order="stored")
     report = report_of(
@@ -261,7 +282,7 @@ def score_pairs(
         batch_size=batch_size,
         on_scored=on_scored,
     )
-    return report, (*reader.notices, *told)
+    return report, (*reader.notices, *told, *unknown.notices())
 
 
 def _text_scores(

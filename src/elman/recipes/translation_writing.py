@@ -16,6 +16,7 @@ from elman.evaluation.attention_picture import draw_attention
 from elman.recipes.pairs import PairReader
 from elman.recipes.prediction_request import PredictRequest
 from elman.recipes.translating import Answer, open_translator
+from elman.recipes.unknown_tokens import UnknownTokens
 
 END_TOKEN = "[end]"
 MOST_PICTURES = 100
@@ -47,9 +48,10 @@ def write_translations(
     )
     settings = _with_request(translator.settings, request)
     reader = PairReader(settings, scratch)
-    lines, shown = tee(reader.source_lines(request.name))
+    lines, shown = tee(reader.source_lines(request))
+    unknown = UnknownTokens()
     blank = number = boxes = 0
-    answers = translator.answers(lines, search, batch_size=request.batch_size)
+    answers = translator.answers(lines, search, batch_size=request.batch_size, unknown=unknown)
     with _attention_folder(request.attention) as attended:
         for number, (line, answer) in enumerate(zip(shown, answers, strict=True), 1):
             blank += answer is None
@@ -62,7 +64,7 @@ def write_translations(
             if attended is not None and answer is not None:
                 boxes += not attended.write(number, answer)
     request.on_kernels(translator.plan.record())
-    told_lines = list(reader.notices)
+    told_lines = [*reader.notices, *unknown.notices()]
     if blank:
         told_lines.append(f"{blank:,} row{'s' * (blank != 1)} without text answered by nothing")
     if boxes:

@@ -45,7 +45,10 @@ class CheckOptions:
     ] = ""
     label_column: Annotated[
         Name,
-        Parameter(help="Column of the label of a series: the last unless named; none: no label."),
+        Parameter(
+            help="Column of the label or target, by name or number from 1; of a series the last "
+            "unless named; none: there is none."
+        ),
     ] = ""
     label_separator: Annotated[
         Name, Parameter(help="What parts several labels in one cell, such as |.")

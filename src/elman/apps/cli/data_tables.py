@@ -36,7 +36,10 @@ def facts(file: FileCheck) -> Iterator[tuple[str, str]]:
             f"{len(file.characters.counts):,} of them different; lines: {report.lines:,}",
         )
     if log.num_faults:
-        yield "cannot be used", f"{log.num_faults:,} rows: {log.told_faults()}"
+        yield (
+            "cannot be used",
+            f"{log.num_faults:,} row{'s' * (log.num_faults != 1)}: {log.told_faults()}",
+        )
     if log.blank_lines:
         yield "blank lines", f"{log.blank_lines:,}, skipped"
     for label, tally in (
@@ -47,16 +50,19 @@ def facts(file: FileCheck) -> Iterator[tuple[str, str]]:
     ):
         if tally.count:
             yield label, _told(tally)
+    if file.is_answer_untold:
+        yield "label", "no column is called so: rows are compared as a whole (--label-column)"
     for name, rows, inputs in zip(
         file.earlier_names, file.repeats.shared_rows, file.repeats.shared_inputs, strict=True
     ):
         yield "in an earlier file", f"{name}: {_shared(rows, inputs)}"
     yield from _unknown_facts(file)
-    for column in file.columns:
+    for place, column in enumerate(file.columns):
         if column.too_long.count:
+            unit = file.unit_of(place)
             yield (
                 f"too long, {column.name}",
-                f"{_told(column.too_long)}; {column.cut_off:,} {file.unit} would be cut off",
+                f"{_told(column.too_long)}; {column.cut_off:,} {unit} would be cut off",
             )
     yield from _text_facts(file)
     for remark in log.remarks:
@@ -112,9 +118,13 @@ def column_table(file: FileCheck) -> Table:
     table.add_column("holds")
     for place, column in enumerate(file.columns[:MOST_COLUMNS]):
         lengths = column.percentiles()
-        holds = f"{file.unit}, input" if place == file.input_at else file.unit
+        holds = file.unit_of(place)
         if column.all_numbers and column.lengths:
             holds = "numbers"
+        if place == file.input_at:
+            holds += ", input"
+        if place == file.answer_at:
+            holds += ", answer"
         table.add_row(
             Text(one_line(column.name)),
             f"{column.lengths.total():,}",

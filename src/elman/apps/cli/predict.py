@@ -20,13 +20,14 @@ class ReadOptions:
         Parameter(
             name="--format",
             help="How the file is read, such as text, tsv, csv or jsonl; auto: as its ending says, "
-            "lines of text where that names none.",
+            "lines of text where that names none (a run of series: as in training).",
         ),
     ] = "auto"
     column: Annotated[
         str,
         Parameter(
-            help="Column to read, its name or its number from 1. [default: as in training]",
+            help="Column of a table to read, its name or its number from 1. [default: as in "
+            "training, or as the header says; of two columns the first]",
             show_default=False,
         ),
     ] = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
+from elman.apps.cli.column_options import ColumnOptions, require_columns_of
 from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
 from elman.apps.cli.search_options import PairScoreOptions
@@ -22,10 +23,7 @@ def score(
     run: Run,
     files: Annotated[
         list[str] | None,
-        Parameter(
-            help="Files or folders to score, in order; - reads standard input.",
-            negative="",
-        ),
+        Parameter(help="Files or folders to score, in order; - reads standard input.", negative=""),
     ] = None,
     *,
     per_token: Annotated[
@@ -49,6 +47,7 @@ def score(
         Path | None,
         Parameter(help="Classifiers: draw the confusion matrix to this .png or .svg file."),
     ] = None,
+    columns: ColumnOptions | None = None,
     sequences: PairScoreOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
@@ -68,13 +67,13 @@ def score(
     _require_one(files, minimal_pairs, per_token)
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
     task = _task_of(run, sequences)
-    _require_fitting(task, request, minimal_pairs, picture, sequences, precision)
+    rows = _RowScores(picture, columns or ColumnOptions(), sequences or PairScoreOptions())
+    _require_fitting(task, request, minimal_pairs, rows, precision)
     if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
     elif task == "lm":
         _score(run, request, precision, as_json=json, verbose=verbose)
     else:
-        rows = _RowScores(picture, sequences or PairScoreOptions())
         _score_rows(task, run, request, rows, as_json=json, verbose=verbose)
     return 0
 
@@ -92,6 +91,7 @@ class _RowScores:
     """What only models of rows are asked for."""
 
     picture: Path | None
+    columns: ColumnOptions
     sequences: PairScoreOptions
 
 
@@ -107,7 +107,9 @@ def _score_rows(
     if task == "translate":
         from elman.apps.cli.score_translations import show_translation_scores
 
-        show_translation_scores(run, request, rows.sequences, as_json=as_json, verbose=verbose)
+        show_translation_scores(
+            run, request, rows.columns, rows.sequences, as_json=as_json, verbose=verbose
+        )
     elif task == "tag":
         from elman.apps.cli.score_tagged import show_tag_scores
 
@@ -115,7 +117,9 @@ def _score_rows(
     else:
         from elman.apps.cli.score_labels import show_label_scores
 
-        show_label_scores(run, request, rows.picture, as_json=as_json, verbose=verbose)
+        show_label_scores(
+            run, request, rows.columns, rows.picture, as_json=as_json, verbose=verbose
+        )
 
 
 def _require_one(
@@ -139,19 +143,19 @@ def _require_fitting(
     task: "TaskName",
     request: "ScoreRequest",
     minimal_pairs: Path | None,
-    picture: Path | None,
-    sequences: PairScoreOptions | None,
+    rows: _RowScores,
     precision: Precision,
 ) -> None:
     """Refuse options that mean nothing to a run of this task, and sizes below 1."""
     require_at_least("--batch-size", request.batch_size, 1)
     require_at_least("--window", request.window, 1)
-    if task != "translate" and sequences not in (None, PairScoreOptions()):
+    require_columns_of(task, rows.columns)
+    if task != "translate" and rows.sequences != PairScoreOptions():
         raise SettingError(
             "the options of searches and targets are for runs that write sequences",
             got=f"a run of elman train {task}",
         )
-    if task != "classify" and picture is not None:
+    if task != "classify" and rows.picture is not None:
         raise SettingError("--picture is for classifiers", got=f"a run of elman train {task}")
     if task == "lm":
         return

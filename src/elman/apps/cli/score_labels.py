@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from elman.apps.cli.column_options import ColumnOptions
 from elman.apps.cli.label_output import label_figures
 from elman.apps.cli.output import error_console, output_console, print_json, say, tell_kernels
 from elman.apps.cli.progress import scoring
 from elman.errors import SettingError, first_few
 from elman.evaluation.confusion_picture import MOST_DRAWN_LABELS, draw_confusion
+from elman.evaluation.label_sets import LabelSetScores
 from elman.evaluation.label_tables import class_table, confusion_table
 from elman.evaluation.labels import OTHERS, LabelScores
 from elman.recipes.classifying import open_classifier, score_labelled
@@ -17,7 +19,13 @@ MOST_CLASSES = 40
 
 
 def show_label_scores(
-    run: Path, request: ScoreRequest, picture: Path | None, *, as_json: bool, verbose: bool
+    run: Path,
+    request: ScoreRequest,
+    columns: ColumnOptions,
+    picture: Path | None,
+    *,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Score labelled files and show the figures; draw the confusions where asked."""
     classifier = open_classifier(run)
@@ -26,11 +34,18 @@ def show_label_scores(
             "--picture draws which label was taken for which",
             got="a run that gives any number of labels to a row",
         )
+    if columns.text_column and classifier.settings.model.input == "series":
+        raise SettingError(
+            "--text-column is for texts; a run of series reads every column but the label's",
+            got=columns.text_column,
+        )
     with scoring(error_console(), "rows") as on_scored:
         report, notices = score_labelled(
             classifier,
             request.names,
             encoding=request.encoding,
+            text_column=columns.text_column,
+            label_column=columns.label_column,
             batch_size=request.batch_size,
             on_scored=on_scored,
         )
@@ -40,20 +55,31 @@ def show_label_scores(
         tell_kernels(classifier.plan.record())
     scores = report.scores
     if picture is not None and isinstance(scores, LabelScores):
-        draw_confusion(scores, picture, title=f"{run.name} on {', '.join(request.names)}")
-        say(f"picture: {picture}")
-        joined = len(scores.labels) - MOST_DRAWN_LABELS + 1
-        if joined > 1:
-            say(
-                f"note: the picture has the {MOST_DRAWN_LABELS - 1} most confused labels; the "
-                f"other {joined:,} stand together as {OTHERS}"
-            )
+        _draw(scores, picture, title=f"{run.name} on {', '.join(request.names)}")
     figures = report.to_json()
     if as_json:
         print_json(figures)
         return
-    console = output_console()
-    console.print(label_figures({", ".join(request.names): figures}))
+    output_console().print(label_figures({", ".join(request.names): figures}))
+    _print_classes(scores)
+    if scores.unknown_labels:
+        named = first_few([f"{label} {count:,}" for label, count in scores.unknown_labels])
+        say(f"note: training has no label {named}: these rows count as wrong")
+
+
+def _draw(scores: LabelScores, picture: Path, *, title: str) -> None:
+    draw_confusion(scores, picture, title=title)
+    say(f"picture: {picture}")
+    joined = len(scores.labels) - MOST_DRAWN_LABELS + 1
+    if joined > 1:
+        say(
+            f"note: the picture has the {MOST_DRAWN_LABELS - 1} most confused labels; the "
+            f"other {joined:,} stand together as {OTHERS}"
+        )
+
+
+def _print_classes(scores: LabelScores | LabelSetScores) -> None:
+    """Print the figures of each class, or of those with most mistakes, and what was confused."""
     classes = sorted(
         scores.classes,
         key=lambda each: 2 * each.num_right - each.num_gold - each.num_predicted,
@@ -64,7 +90,4 @@ def show_label_scores(
     if len(classes) > MOST_CLASSES:
         print(f"and {len(classes) - MOST_CLASSES:,} more labels with fewer mistakes (--json)")
     if isinstance(scores, LabelScores):
-        print(f"\n{confusion_table(scores, width=console.width)}")
-    if scores.unknown_labels:
-        named = first_few([f"{label} {count:,}" for label, count in scores.unknown_labels])
-        say(f"note: training has no label {named}: these rows count as wrong")
+        print(f"\n{confusion_table(scores, width=output_console().width)}")

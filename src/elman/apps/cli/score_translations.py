@@ -2,18 +2,32 @@
 
 from pathlib import Path
 
+from elman.apps.cli.column_options import ColumnOptions
 from elman.apps.cli.output import error_console, output_console, print_json, say, tell_kernels
 from elman.apps.cli.progress import scoring
 from elman.apps.cli.search_options import PairScoreOptions, asked_search
 from elman.apps.cli.translation_output import signatures, translation_figures
+from elman.errors import SettingError
 from elman.recipes.scoring import ScoreRequest
 from elman.recipes.translating import open_translator, score_pairs
 
 
 def show_translation_scores(
-    run: Path, request: ScoreRequest, options: PairScoreOptions, *, as_json: bool, verbose: bool
+    run: Path,
+    request: ScoreRequest,
+    columns: ColumnOptions,
+    options: PairScoreOptions,
+    *,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Answer the sources of pairs, and show the figures of the answers."""
+    if options.targets and columns != ColumnOptions():
+        raise SettingError(
+            "files of lines have no columns",
+            got=f"--targets with {columns.source_column or columns.target_column}",
+            hint="leave out --source-column and --target-column",
+        )
     translator = open_translator(run, options.ensemble or ())
     with scoring(error_console(), "pairs") as on_scored:
         report, notices = score_pairs(
@@ -22,6 +36,8 @@ def show_translation_scores(
             options.targets or (),
             translator.search(asked_search(options)),
             encoding=request.encoding,
+            source_column=columns.source_column,
+            target_column=columns.target_column,
             phones=options.phones,
             batch_size=request.batch_size,
             on_scored=on_scored,
