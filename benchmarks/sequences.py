@@ -5,8 +5,8 @@
 DATA holds the public files, CUT what benchmarks/prepare.py wrote. Every step whose name begins with
 a PATTERN is done, all of them without one; OUT/NAME is the run of a training step, OUT/NAME.json
 what a step printed. A step whose JSON is there is not done again, and a training that was stopped
-goes on, so that the queue may be stopped (Ctrl-C) and begun again at any time. --threads: those of
-every step. --list shows the steps. At the end stand the figures of all steps done so far.
+goes on: stop the queue (Ctrl-C, or kill) and begin it again at any time. --threads: those of every
+step. --list shows the steps. At the end stand the figures of all steps done so far.
 """
 
 import argparse
@@ -154,7 +154,7 @@ def do(step: Step, out: Path, threads: int) -> bool:
         try:
             printed, _ = process.communicate()
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # it saves, and goes on from there when the queue is begun again
             process.communicate()
             raise
     took = time.monotonic() - begun
@@ -208,6 +208,8 @@ def main() -> None:
     parser.add_argument("--list", action="store_true")
     args = parser.parse_intermixed_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background job is begun with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     steps = [
         step
         for step in all_steps(args.data.resolve(), args.cut.resolve(), args.out.resolve())
@@ -217,7 +219,10 @@ def main() -> None:
         if args.list:
             print(step.name, *step.arguments)
         elif not (args.out / f"{step.name}.json").exists():
-            do(step, args.out, args.threads)
+            try:
+                do(step, args.out, args.threads)
+            except KeyboardInterrupt:
+                sys.exit(f"stopped in {step.name}; the same command goes on")
     show(steps, args.out)
 
 
