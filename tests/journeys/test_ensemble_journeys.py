@@ -83,6 +83,50 @@ def test_the_attention_of_an_ensemble_is_that_of_the_members_that_attend(
         assert all(sum(row) == pytest.approx(1.0, abs=1e-5) for row in one["weights"])
 
 
+@pytest.fixture(scope="module")
+def classifiers(elman: Elman, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
+    """A table of rows whose last letter is the label, and two runs on it."""
+    folder = tmp_path_factory.mktemp("classifiers")
+    table = folder / "rows.tsv"
+    rows = (f"{one}{two}\t{two}\n" for one in "abcdefgh" for two in "xyz")
+    table.write_text("text\tlabel\n" + "".join(rows), encoding="utf-8")
+    made = []
+    for seed in (1, 2):
+        out = folder / str(seed)
+        done = elman(
+            *("train", "classify", "--data", table, "--valid", table, "--test", table),
+            *("--out", out, "--seed", seed, "--level", "char"),
+            *(f"--set=model.hidden_size={8 * seed}", "--set=training.updates=20"),
+        )
+        assert done.returncode == 0, done.stderr
+        made.append(out)
+    return table, made
+
+
+def test_classifiers_answer_with_the_mean_of_their_probabilities(
+    elman: Elman, classifiers: tuple[Path, list[Path]]
+) -> None:
+    table, (first, second) = classifiers
+
+    def probabilities(*arguments: object) -> list[dict[str, float]]:
+        done = elman("predict", *arguments, table, "--json", "--probabilities")
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line)["probabilities"] for line in done.stdout.splitlines()]
+
+    alone = [probabilities(first), probabilities(second)]
+    together = probabilities(first, "--ensemble", second)
+    assert len(together) == 24
+    for row, *each in zip(together, *alone, strict=True):
+        for label, probability in row.items():
+            mean = sum(one[label] for one in each) / 2
+            assert probability == pytest.approx(mean, abs=1e-6)
+    scored = elman("score", first, table, "--ensemble", second, "--json")
+    assert json.loads(scored.stdout)["num_rows"] == 24
+    refused = elman("predict", first, table, "--ensemble", first.parent / "nowhere")
+    assert refused.returncode == 2
+    assert "there is no run at" in refused.stderr
+
+
 def test_members_without_the_same_vocabularies_are_refused(
     elman: Elman, runs: list[Path], tmp_path: Path
 ) -> None:

@@ -203,7 +203,7 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
         on_scored: Callable[[int], None],
     ) -> Mapping[str, LabelReport]:
         """Return the figures of the parts held out, beside those of simpler models."""
-        classifier = TrainedClassifier(settings, prepared.encoder, prepared.labels, model, plan)
+        classifier = TrainedClassifier(settings, prepared.encoder, prepared.labels, (model,), plan)
         found: dict[PartName, LogProbs] = {}
         done = 0
         for name, part in prepared.parts.items():

@@ -26,8 +26,10 @@ from elman.evaluation.label_report import (
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.classifier import SequenceClassifier
+from elman.models.ensemble import mean_log_probs
 from elman.recipes.labelled import LabelledRow, labelled_files, told_rows
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, encoder_of_run
+from elman.recipes.trained import require_same_vocabularies
 from elman.recipes.unknown_tokens import UnknownTokens
 from elman.seeding import generator
 from elman.text.label_set import Answers, LabelSet
@@ -41,18 +43,18 @@ LogProbs = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrainedClassifier:
-    """What predicting and scoring need of a run."""
+    """What predicting and scoring need of a run, or of an ensemble of runs."""
 
     settings: Settings
     encoder: RowEncoder
     labels: LabelSet
-    model: SequenceClassifier
+    models: tuple[SequenceClassifier, ...]
     plan: KernelPlan
 
     def log_probs(self, rows: InputRows) -> LogProbs:
         """Return ln p of every label for every row, [B, C]; the rows are read all at once."""
         inputs, lengths_B = rows.padded(np.arange(len(rows.lengths_N)))
-        return label_log_probs(self.model, inputs, lengths_B, self.labels.answers, plan=self.plan)
+        return label_log_probs(self.models, inputs, lengths_B, self.labels.answers, plan=self.plan)
 
     def log_probs_in_order(
         self, rows: Iterable[EncodedRow], *, batch_size: int = ROWS_AT_ONCE
@@ -82,37 +84,49 @@ class LabelPrediction:
     is_cut: bool = False
 
 
-def open_classifier(path: str | Path) -> TrainedClassifier:
-    """Open the run at `path` and load its best weights. Raises `RunError` where that cannot be."""
-    folder = RunFolder.open(path)
-    settings = folder.settings
-    if settings.model.task != "classify":
-        raise RunError(
-            f"the run {path} is no classifier", got=f"model.task = {settings.model.task}"
+def open_classifier(path: str | Path, ensemble: Sequence[str | Path] = ()) -> TrainedClassifier:
+    """Open the run at `path` and load its best weights; those of `ensemble` are averaged with it.
+
+    Raises `RunError` where that cannot be, or where a run does not have the vocabularies of the
+    first.
+    """
+    folders = [RunFolder.open(one) for one in (path, *ensemble)]
+    for folder in folders:
+        task = folder.settings.model.task
+        if task != "classify":
+            raise RunError(f"the run {folder.path} is no classifier", got=f"model.task = {task}")
+    first = folders[0]
+    require_same_vocabularies(first, folders[1:])
+    encoder, labels = encoder_of_run(first), LabelSet.from_json(first.vocabularies[LABELS])
+    models = []
+    for folder in folders:
+        model = SequenceClassifier(
+            folder.settings.model, encoder.input_size, len(labels), generator(0, "initialisation")
         )
-    encoder, labels = encoder_of_run(folder), LabelSet.from_json(folder.vocabularies[LABELS])
-    model = SequenceClassifier(
-        settings.model, encoder.input_size, len(labels), generator(0, "initialisation")
-    )
-    folder.load_weights(model)
-    return TrainedClassifier(
-        settings, encoder, labels, model, KernelPlan(settings.training.kernels)
-    )
+        folder.load_weights(model)
+        models.append(model)
+    plan = KernelPlan(first.settings.training.kernels)
+    return TrainedClassifier(first.settings, encoder, labels, tuple(models), plan)
 
 
 @torch.no_grad()
 def label_log_probs(
-    model: SequenceClassifier,
+    models: Sequence[SequenceClassifier],
     inputs: torch.Tensor,
     lengths_B: torch.Tensor,
     answers: Answers,
     *,
     plan: KernelPlan,
 ) -> LogProbs:
-    """Return ln p [B, C] float64: of each label, or of several answers of a yes to each."""
-    logits_BC = model(inputs, lengths_B, plan=plan).double()
-    log_probs_BC = logits_BC.log_softmax(dim=1) if answers == "one" else logsigmoid(logits_BC)
-    array_BC: LogProbs = log_probs_BC.numpy()
+    """Return ln p [B, C] float64: of each label, or of several answers of a yes to each.
+
+    Of several models it is that of the mean of their probabilities.
+    """
+    each = []
+    for model in models:
+        logits_BC = model(inputs, lengths_B, plan=plan).double()
+        each.append(logits_BC.log_softmax(dim=1) if answers == "one" else logsigmoid(logits_BC))
+    array_BC: LogProbs = mean_log_probs(each).numpy()
     return array_BC
 
 

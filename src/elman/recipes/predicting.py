@@ -39,10 +39,15 @@ def predict_file(run: Path, request: PredictRequest) -> tuple[str, ...]:
             got=f"model.task = {task}",
             hint="a language model writes with elman generate, and is measured by elman score",
         )
-    for_sequences = bool(request.search or request.attention or request.ensemble)
+    for_sequences = bool(request.search or request.attention)
     if task != "translate" and for_sequences:
         raise SettingError(
-            "the options of searches, --attention and --ensemble are for runs that write sequences",
+            "the options of searches and --attention are for runs that write sequences",
+            got=f"a run of elman train {task}",
+        )
+    if task == "tag" and request.ensemble:
+        raise SettingError(
+            "--ensemble is for classifiers and runs that write sequences",
             got=f"a run of elman train {task}",
         )
     with (

@@ -15,9 +15,10 @@ WITHOUT_COLUMNS = ("text", *CLASS_FORMATS)
 class PredictRequest:
     """What to answer and how to write it; "" and None leave a choice to the run.
 
-    `out` None is standard output. No size changes an answer. `search`, `attention`, a folder for
-    what was attended to, and `ensemble`, the runs whose probabilities are averaged with this one's,
-    are for runs of sequences. `on_kernels` is told at the end what ran each part of the model.
+    `out` None is standard output. No size changes an answer. `ensemble`: runs whose probabilities
+    are averaged with this one's, for labels and sequences. `search` and `attention`, a folder for
+    what was attended to, are for runs of sequences. `on_kernels` is told at the end what ran each
+    part of the model.
     """
 
     name: str

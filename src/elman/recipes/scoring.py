@@ -30,7 +30,10 @@ TOKENS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """What to score and how; None means: as the run says. No size changes a number."""
+    """What to score and how; None means: as the run says. No size changes a number.
+
+    ensemble: runs whose probabilities are averaged with those of the run, for rows and sequences.
+    """
 
     names: tuple[str, ...]
     encoding: str | None = None
@@ -38,6 +41,7 @@ class ScoreRequest:
     per_token: Path | None = None
     batch_size: int = 64
     window: int = 1024
+    ensemble: tuple[Path, ...] = ()
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """A trained run, opened: settings, tokenizer and model, ready to score or to generate."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +47,24 @@ def require_same_text(settings: TextSettings, tokenizer: Tokenizer, path: Path) 
                 got=f"text.{field.name} = {shown(now)}, and the vocabulary was made with "
                 f"{shown(then)}",
                 hint="put the setting back as it was",
+            )
+
+
+def require_same_vocabularies(first: RunFolder, others: Iterable[RunFolder]) -> None:
+    """Raise `RunError` where a run of an ensemble does not mean the same by its numbers as `first`.
+
+    The vocabularies must be the same, and how files are decoded and prompts are read may differ.
+    """
+    for other in others:
+        own, theirs = first.vocabularies, other.vocabularies
+        differing = [name for name in own if own[name] != theirs.get(name)]
+        if differing or len(own) != len(theirs):
+            raise RunError(
+                "the runs of an ensemble must have the same vocabularies",
+                got=f"another {', '.join(differing) or 'kind of run'} in {other.path} than in "
+                f"{first.path}",
+                hint="train them on the same files, with --valid and --test (else --seed also "
+                "chooses what is held out) and the same [text] settings",
             )
 
 

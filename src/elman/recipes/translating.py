@@ -28,7 +28,7 @@ from elman.recipes.pair_preparing import (
     target_text,
 )
 from elman.recipes.pairs import PairReader
-from elman.recipes.trained import require_same_text
+from elman.recipes.trained import require_same_text, require_same_vocabularies
 from elman.recipes.unknown_tokens import UnknownTokens, known_and_unknown
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
@@ -151,44 +151,48 @@ def open_translator(path: str | Path, ensemble: Sequence[str | Path] = ()) -> Tr
     Raises `RunError` where that cannot be, or where a run does not have the vocabularies of the
     first.
     """
-    first = _open_one(path)
-    others = [_open_one(another) for another in ensemble]
-    for name, other in zip(ensemble, others, strict=True):
-        for side in ("source", "target"):
-            own, theirs = getattr(first, side), getattr(other, side)
-            if own.to_json() != theirs.to_json():
-                raise RunError(
-                    "the runs of an ensemble must have the same vocabularies",
-                    got=f"another {side} vocabulary in {name} than in {path}",
-                    hint="train them on the same files, with --valid and --test (else --seed "
-                    "also chooses what is held out) and the same [text] settings",
-                )
-    models = tuple(model for one in (first, *others) for model in one.models)
-    return replace(first, models=models, growth=max(one.growth for one in (first, *others)))
-
-
-def _open_one(path: str | Path) -> Translator:
-    folder = RunFolder.open(path)
-    settings = folder.settings
-    if settings.model.task != "translate":
-        raise RunError(
-            f"the run {path} does not write sequences", got=f"model.task = {settings.model.task}"
+    folders = [RunFolder.open(one) for one in (path, *ensemble)]
+    for folder in folders:
+        _require_translator(folder)
+    require_same_vocabularies(folders[0], folders[1:])
+    first = folders[0]
+    source, target = run_tokenizers(first)
+    models = []
+    for folder in folders:
+        model = EncoderDecoder(
+            folder.settings.model,
+            len(source.vocabulary),
+            len(target.vocabulary),
+            generator(0, "initialisation"),
         )
-    source, target = run_tokenizers(folder)
-    model = EncoderDecoder(
-        settings.model,
-        len(source.vocabulary),
-        len(target.vocabulary),
-        generator(0, "initialisation"),
+        folder.load_weights(model)
+        models.append(model)
+    return Translator(
+        first.settings,
+        source,
+        target,
+        tuple(models),
+        KernelPlan(first.settings.training.kernels),
+        max(map(_growth_of, folders)),
     )
-    folder.load_weights(model)
+
+
+def _require_translator(folder: RunFolder) -> None:
+    task = folder.settings.model.task
+    if task != "translate":
+        raise RunError(
+            f"the run {folder.path} does not write sequences", got=f"model.task = {task}"
+        )
+
+
+def _growth_of(folder: RunFolder) -> float:
     growth = folder.read_manifest().data.get("growth")
     if not isinstance(growth, float):
         raise RunError(
-            "the manifest does not tell how long answers may become", got=f"growth = {growth!r}"
+            f"the manifest of {folder.path} does not tell how long answers may become",
+            got=f"growth = {growth!r}",
         )
-    plan = KernelPlan(settings.training.kernels)
-    return Translator(settings, source, target, (model,), plan, growth)
+    return growth
 
 
 def run_tokenizers(folder: RunFolder) -> tuple[Tokenizer, Tokenizer]:

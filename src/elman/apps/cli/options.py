@@ -31,6 +31,14 @@ Json = Annotated[
         help="Print one JSON object on standard output.",
     ),
 ]
+Ensemble = Annotated[
+    list[Path] | None,
+    Parameter(
+        negative="",
+        help="Classifiers, sequences: a further run, whose probabilities are averaged with those "
+        "of RUN. Repeatable.",
+    ),
+]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
     Parameter(help="Precision of the weights; what another than float32 costs is told."),

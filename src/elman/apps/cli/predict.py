@@ -1,12 +1,12 @@
 """`elman predict`: what a trained model says of each line of a file."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Run, Verbose, Whole, require_at_least
+from elman.apps.cli.options import Ensemble, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.search_options import AnswerOptions, asked_search
 
 
@@ -60,6 +60,7 @@ def predict(
     ] = False,
     reading: ReadOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Rows read at once. Changes no answer.")] = 64,
+    ensemble: Ensemble = None,
     sequences: AnswerOptions | None = None,
     verbose: Verbose = False,
 ) -> int:
@@ -76,7 +77,7 @@ def predict(
 
     require_at_least("--batch-size", batch_size, 1)
     how, answers = reading or ReadOptions(), sequences or AnswerOptions()
-    searches = answers != AnswerOptions(attention=answers.attention, ensemble=answers.ensemble)
+    searches = answers != AnswerOptions(attention=answers.attention)
     request = PredictRequest(
         name=file,
         out=out,
@@ -88,10 +89,9 @@ def predict(
         batch_size=batch_size,
         search=asked_search(answers) if searches else None,
         attention=answers.attention,
-        ensemble=tuple(answers.ensemble or ()),
+        ensemble=tuple(ensemble or ()),
+        on_kernels=tell_kernels if verbose else lambda record: None,
     )
-    if verbose:
-        request = replace(request, on_kernels=tell_kernels)
     tell_stopped((run, *request.ensemble))
     for notice in predict_file(run, request):
         say(f"note: {notice}")

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from elman.apps.cli.column_options import ColumnOptions, require_columns_of
-from elman.apps.cli.options import Json, Precision, Run, Verbose, Whole, require_at_least
+from elman.apps.cli.options import Ensemble, Json, Precision, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
 from elman.apps.cli.search_options import PairScoreOptions
 from elman.apps.cli.stopped import tell_stopped
@@ -48,6 +48,7 @@ def score(
         Parameter(help="Classifiers: draw the confusion matrix to this .png or .svg file."),
     ] = None,
     columns: ColumnOptions | None = None,
+    ensemble: Ensemble = None,
     sequences: PairScoreOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
@@ -65,8 +66,9 @@ def score(
     from elman.recipes.scoring import ScoreRequest
 
     _require_one(files, minimal_pairs, per_token)
-    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, batch_size, window)
-    task = _task_of(run, sequences)
+    sizes, members = (batch_size, window), tuple(ensemble or ())
+    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, *sizes, members)
+    task = _task_of(run, members)
     rows = _RowScores(picture, columns or ColumnOptions(), sequences or PairScoreOptions())
     _require_fitting(task, request, minimal_pairs, rows, precision)
     if minimal_pairs is not None:
@@ -78,11 +80,11 @@ def score(
     return 0
 
 
-def _task_of(run: Path, sequences: PairScoreOptions | None) -> "TaskName":
+def _task_of(run: Path, ensemble: tuple[Path, ...]) -> "TaskName":
     """Return the task of the run; say where it, or one of its ensemble, has not ended."""
     from elman.recipes.trained import task_of
 
-    tell_stopped((run, *((sequences.ensemble if sequences else None) or ())))
+    tell_stopped((run, *ensemble))
     return task_of(run)
 
 
@@ -153,6 +155,11 @@ def _require_fitting(
     if task != "translate" and rows.sequences != PairScoreOptions():
         raise SettingError(
             "the options of searches and targets are for runs that write sequences",
+            got=f"a run of elman train {task}",
+        )
+    if task in ("lm", "tag") and request.ensemble:
+        raise SettingError(
+            "--ensemble is for classifiers and runs that write sequences",
             got=f"a run of elman train {task}",
         )
     if task != "classify" and rows.picture is not None:

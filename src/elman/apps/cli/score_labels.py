@@ -28,7 +28,7 @@ def show_label_scores(
     verbose: bool,
 ) -> None:
     """Score labelled files and show the figures; draw the confusions where asked."""
-    classifier = open_classifier(run)
+    classifier = open_classifier(run, request.ensemble)
     if picture is not None and classifier.labels.answers == "several":
         raise SettingError(
             "--picture draws which label was taken for which",

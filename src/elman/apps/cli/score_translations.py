@@ -28,7 +28,7 @@ def show_translation_scores(
             got=f"--targets with {columns.source_column or columns.target_column}",
             hint="leave out --source-column and --target-column",
         )
-    translator = open_translator(run, options.ensemble or ())
+    translator = open_translator(run, request.ensemble)
     with scoring(error_console(), "pairs") as on_scored:
         report, notices = score_pairs(
             translator,

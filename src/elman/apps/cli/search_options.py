@@ -39,14 +39,6 @@ class SearchOptions:
             "the source."
         ),
     ] = 0
-    ensemble: Annotated[
-        list[Path] | None,
-        Parameter(
-            negative="",
-            help="Sequences: a further run; the probabilities of all are averaged at each step. "
-            "Repeatable.",
-        ),
-    ] = None
     copy_unknown: Annotated[
         bool,
         Parameter(
