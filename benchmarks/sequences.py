@@ -98,17 +98,23 @@ def reversal(data: Path, cut: Path, out: Path) -> Iterator[Step]:
     yield Step("reversal-fixed", ("translate", *files, *how, *fixed), trains=True)
 
 
-def labels(cut: Path) -> Iterator[Step]:
+def labels(cut: Path, out: Path) -> Iterator[Step]:
     """Intents, polarity in ten folds, names by language: each with the bag of words beside it."""
     valid = ("--valid", str(cut / "intents.valid.jsonl"))
-    yield _labelled(cut, "intents", "intents.toml", *valid)
+    yield _labelled(cut, "intents", "intents", *valid)
     for fold in range(10):
-        yield _labelled(cut, f"polarity.{fold}", "polarity.toml")
-    yield _labelled(cut, "languages", "languages.toml")
+        name = f"polarity.{fold}"
+        members = [f"{name}-{seed}" for seed in MEMBERS]
+        for seed, member in zip(MEMBERS, members, strict=True):
+            yield _labelled(cut, name, member, "--seed", str(seed))
+        others = [part for member in members[1:] for part in ("--ensemble", str(out / member))]
+        yield Step(f"{name}-all", (str(out / members[0]), str(cut / f"{name}.test.jsonl"), *others))
+    yield _labelled(cut, "languages", "languages")
 
 
-def _labelled(cut: Path, name: str, settings: str, *more: str) -> Step:
-    files = ("--data", str(cut / f"{name}.train.jsonl"), "--test", str(cut / f"{name}.test.jsonl"))
+def _labelled(cut: Path, data: str, name: str, *more: str) -> Step:
+    files = ("--data", str(cut / f"{data}.train.jsonl"), "--test", str(cut / f"{data}.test.jsonl"))
+    settings = f"{data.split('.')[0]}.toml"
     return Step(
         name, ("classify", *files, "--config", str(SETTINGS / settings), *more), trains=True
     )
@@ -133,7 +139,7 @@ def all_steps(data: Path, cut: Path, out: Path) -> list[Step]:
         *reversal(data, cut, out),
         *tatoeba(cut, out),
         *g2p(data, out),
-        *labels(cut),
+        *labels(cut, out),
     ]
 
 
