@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command_server import CommandServer
 
 Elman = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -15,6 +16,7 @@ SENTENCES = (
     "a bird sang in the tree while the cat slept on the mat",
     "the dog ran to the tree and the bird flew to the log",
 )
+TIMEOUT_S = 300
 SMALL = (
     "--set=model.hidden_size=16",
     "--set=model.embedding_size=8",
@@ -25,28 +27,39 @@ SMALL = (
 
 def environment(**extra: str) -> dict[str, str]:
     """The environment of a journey: one thread, and no terminal width to depend on."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", **extra}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return {**kept, "OMP_NUM_THREADS": "1", "COLUMNS": "100", **extra}
 
 
 @pytest.fixture(scope="session")
-def elman() -> Elman:
-    """Run `elman` with the given arguments; standard input may be given as text."""
+def elman() -> Iterator[Elman]:
+    """Run `elman` with the given arguments; standard input may be given as text.
+
+    With another environment it is started anew, otherwise in a child of a process that has loaded
+    torch already.
+    """
+    server = CommandServer(environment())
 
     def run(
         *arguments: str | Path, stdin: str = "", **extra: str
     ) -> subprocess.CompletedProcess[str]:
+        given = list(map(str, arguments))
+        if not extra and environment() == begun_with:
+            return server.run(given, stdin=stdin, timeout_s=TIMEOUT_S)
         return subprocess.run(
-            [sys.executable, "-m", "elman", *map(str, arguments)],
+            [sys.executable, "-m", "elman", *given],
             input=stdin,
             capture_output=True,
             text=True,
             encoding="utf-8",
             env=environment(**extra),
-            timeout=300,
+            timeout=TIMEOUT_S,
             check=False,
         )
 
-    return run
+    begun_with = environment()
+    yield run
+    server.close()
 
 
 @pytest.fixture(scope="session")
