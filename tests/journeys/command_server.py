@@ -6,6 +6,7 @@ was before any command ran. What is asked for with another environment is starte
 """
 
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -21,6 +22,14 @@ import elman
 
 COMMAND = Path(elman.__file__).with_name("__main__.py")
 STREAMS = 3
+LOADED = (
+    "torch",
+    "torch._dynamo",  # the optimisers of torch load it
+    "elman.apps.cli.main",
+    *(f"elman.recipes.{name}" for name in ("language_model", "classify", "tag", "translate")),
+    *(f"elman.recipes.{name}" for name in ("scoring", "generating", "predicting", "data_check")),
+)
+"""What no child has to load. Loading starts no thread, so that a child may be forked."""
 
 
 class CommandServer:
@@ -74,10 +83,8 @@ def _feed(writer: int, data: bytes) -> None:
 
 def serve(asked: socket.socket) -> None:
     """Fork a child for each request; answer with its exit status, −signal where one ended it."""
-    import torch  # noqa: F401  # what is loaded here, no child has to load
-
-    import elman.apps.cli.main  # noqa: F401
-
+    for name in LOADED:
+        importlib.import_module(name)
     while True:
         told, streams, _, _ = socket.recv_fds(asked, 1 << 20, STREAMS)
         if not told:
