@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+Count = Annotated[int, Field(ge=1)]
 OrNone = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 TaskName = Literal["lm", "classify", "tag", "translate"]
 
 
@@ -97,10 +99,8 @@ class RowTraining:
         ),
     ] = "none"
     scheduled_sampling: Annotated[
-        float,
+        Share,
         Field(
-            ge=0.0,
-            lt=1.0,
             description="translate: share of the target tokens that the decoder reads which are "
             "its own guesses in place of the right ones.",
         ),

@@ -8,12 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elman.config.reading_settings import OrNone, RowTraining
+from elman.config.reading_settings import Count, OrNone, RowTraining, Share
 from elman.config.tag_settings import TagData, TaggerModel
 from elman.config.translate_settings import PairData, TransductionModel
-
-Count = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 Level = Literal["char", "byte", "word", "bpe"]
 Unit = Literal["line", "stream"]

@@ -5,9 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elman.config.reading_settings import OrNone
-
-_Count = Annotated[int, Field(ge=1)]
+from elman.config.reading_settings import Count, OrNone
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class TaggerModel:
         ),
     ] = "auto"
     character_size: Annotated[
-        _Count, Field(description="tag: width of a character's vector in the reader of spellings.")
+        Count, Field(description="tag: width of a character's vector in the reader of spellings.")
     ] = 32
     character_units: Annotated[
         OrNone,

@@ -12,6 +12,7 @@ from elman.evaluation.ratios import (
     Interval,
     average_classes,
     ratio,
+    unknown_classes,
     wilson_interval,
 )
 
@@ -57,8 +58,7 @@ class LabelSetScores:
     @property
     def unknown_labels(self) -> tuple[tuple[str, int], ...]:
         """The gold labels that the system cannot predict, each with its number of rows."""
-        counts = [each for each in self.classes[self.num_known :] if each.num_gold]
-        return tuple((each.label, each.num_gold) for each in counts)
+        return unknown_classes(self.classes, self.num_known)
 
     def to_json(self) -> dict[str, object]:
         """Return every figure and the table of the classes."""

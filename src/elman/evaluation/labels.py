@@ -15,6 +15,7 @@ from elman.evaluation.ratios import (
     Interval,
     average_classes,
     ratio,
+    unknown_classes,
     wilson_interval,
 )
 
@@ -57,8 +58,7 @@ class LabelScores:
     @property
     def unknown_labels(self) -> tuple[tuple[str, int], ...]:
         """The gold labels that the system cannot predict, each with its number of rows."""
-        counts = [each for each in self.classes[self.num_known :] if each.num_gold]
-        return tuple((each.label, each.num_gold) for each in counts)
+        return unknown_classes(self.classes, self.num_known)
 
     @cached_property
     def classes(self) -> tuple[ClassCounts, ...]:

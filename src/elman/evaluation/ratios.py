@@ -5,7 +5,7 @@ and counted. It is never taken for 0 or 1, and no mean includes it.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -112,6 +112,12 @@ class ClassAverages:
 def ratio(numerator: float, denominator: int) -> float | None:
     """Return numerator / denominator, None where the denominator is 0."""
     return numerator / denominator if denominator else None
+
+
+def unknown_classes(classes: Sequence[ClassCounts], num_known: int) -> tuple[tuple[str, int], ...]:
+    """Return the gold labels behind the `num_known` first ones, each with its number of rows."""
+    counts = [each for each in classes[num_known:] if each.num_gold]
+    return tuple((each.label, each.num_gold) for each in counts)
 
 
 def average_classes(classes: Iterable[ClassCounts]) -> ClassAverages:

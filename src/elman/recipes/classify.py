@@ -1,7 +1,6 @@
 """The classifier as a task: a label, or several, for a text or a series as a whole."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -10,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elman.checkpoints.run_folder import CACHE, RunFolder
 from elman.config.settings import (
     DataSettings,
     ModelSettings,
@@ -21,7 +19,6 @@ from elman.config.settings import (
 from elman.data.batches import BatchSource
 from elman.data.examples import LabelBatch
 from elman.data.row_log import MEND_OR_SKIP
-from elman.errors import RunError
 from elman.evaluation.label_report import LabelReport, label_report
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
@@ -32,14 +29,12 @@ from elman.recipes.label_preparing import PreparedLabels, prepare_labels
 from elman.recipes.labelled import BUILT_IN_SERIES, labelled_files
 from elman.recipes.learning import Run
 from elman.recipes.preparing import PartName
-from elman.recipes.task import Task
+from elman.recipes.row_task import RowTask, held_out_parts
 from elman.seeding import generator
 from elman.training.label_objective import LabelObjective
-from elman.training.loop import Trainer
 
 ClassifierRun = Run[PreparedLabels, SequenceClassifier, LabelBatch]
 
-VALIDATED_AT_ONCE = 128
 LOOKED_AT = 2000
 """Rows that are looked at to find out whether texts are words of their own or many words."""
 
@@ -64,13 +59,18 @@ BASE = Settings(
 """What a classifier is unless settings say otherwise; figures behind it are in `benchmarks/`."""
 
 
-class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
+class ClassifyTask(RowTask[PreparedLabels, SequenceClassifier, LabelBatch]):
     """Labels of whole texts or series, in tables or folders of classes."""
 
     @property
     def base(self) -> Settings:
         """The defaults."""
         return BASE
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """Labelled data, in rows."""
+        return "labelled data", "rows"
 
     def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
         """Return what texts look like: words of their own are read letter by letter."""
@@ -93,20 +93,6 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
     def prepare(self, settings: Settings, scratch: Path) -> PreparedLabels:
         """Read, split and encode the rows."""
         return prepare_labels(settings, scratch)
-
-    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedLabels:
-        """Return the rows as the run began with them, read from the files again."""
-        cache = folder.path / CACHE
-        cache.mkdir(exist_ok=True)
-        prepared = prepare_labels(folder.settings, cache)
-        same = prepared.vocabularies() == dict(folder.vocabularies)
-        if not same or prepared.facts() != dict(recorded):
-            raise RunError(
-                "the labelled data are not those that the run began with",
-                got="other rows from the files that config.toml names",
-                hint="put the files back as they were, or train anew",
-            )
-        return replace(prepared, notices=())
 
     def suggestions(
         self, early: Settings, prepared: PreparedLabels, *, with_budget: bool
@@ -160,39 +146,15 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
             recompute=settings.training.recompute,
         )
 
-    def source(
-        self, settings: Settings, prepared: PreparedLabels
-    ) -> tuple[BatchSource[LabelBatch], tuple[str, ...]]:
-        """Return batches of rows."""
-        training = settings.training
-        batches = prepared.batches(
-            "train",
-            batch_size=training.batch_size,
-            seed=training.seed,
-            order="shuffled",
-            length_pool=training.length_pool,
-        )
-        return batches, ()
-
-    def validation(
+    def held_out_loss(
         self,
-        settings: Settings,
+        model: SequenceClassifier,
         prepared: PreparedLabels,
-        trainer: Trainer[SequenceClassifier, LabelBatch],
-    ) -> Callable[[], LossSum] | None:
-        """Return the loss of the rows held out to choose by; None without any."""
-        part = prepared.parts.get("valid")
-        if part is None:
-            return None
-        source = prepared.batches(
-            "valid",
-            batch_size=VALIDATED_AT_ONCE,
-            seed=settings.training.seed,
-            order="shuffled",
-            length_pool=part.num_rows,
-        )
-        answers = prepared.labels.answers
-        return lambda: label_loss(trainer.model, source, answers, plan=trainer.plan)
+        source: BatchSource[LabelBatch],
+        plan: KernelPlan,
+    ) -> LossSum:
+        """Return the loss of the labels."""
+        return label_loss(model, source, prepared.labels.answers, plan=plan)
 
     def scores(
         self,
@@ -205,17 +167,11 @@ class ClassifyTask(Task[PreparedLabels, SequenceClassifier, LabelBatch]):
         """Return the figures of the parts held out, beside those of simpler models."""
         classifier = TrainedClassifier(settings, prepared.encoder, prepared.labels, (model,), plan)
         found: dict[PartName, LogProbs] = {}
-        done = 0
-        for name, part in prepared.parts.items():
-            if name == "train":
-                continue
-
-            def tell(count: int, before: int = done) -> None:
-                on_scored(before + count)
-
+        for name, part, tell in held_out_parts(
+            prepared.parts, on_scored, lambda part: part.num_rows
+        ):
             answers = classifier.log_probs_in_order(part.each_row())
             found[name] = np.array(list(counted_rows(answers, classifier, tell)))
-            done += part.num_rows
         baselines = baseline_labels(
             prepared, level=settings.text.level, is_series=settings.model.input == "series"
         )

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import logsigmoid
 
-from elman.checkpoints.run_folder import LABELS, RunFolder
+from elman.checkpoints.run_folder import LABELS
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource
 from elman.data.examples import InputRows, LabelBatch
 from elman.decoding.in_order import decode_in_order
-from elman.errors import DataError, RunError
+from elman.errors import DataError
 from elman.evaluation.label_report import (
     BaselineLabels,
     LabelReport,
@@ -29,7 +29,7 @@ from elman.models.classifier import SequenceClassifier
 from elman.models.ensemble import mean_log_probs
 from elman.recipes.labelled import LabelledRow, labelled_files, told_rows
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, encoder_of_run
-from elman.recipes.trained import require_same_vocabularies
+from elman.recipes.trained import open_members
 from elman.recipes.unknown_tokens import UnknownTokens
 from elman.seeding import generator
 from elman.text.label_set import Answers, LabelSet
@@ -90,13 +90,8 @@ def open_classifier(path: str | Path, ensemble: Sequence[str | Path] = ()) -> Tr
     Raises `RunError` where that cannot be, or where a run does not have the vocabularies of the
     first.
     """
-    folders = [RunFolder.open(one) for one in (path, *ensemble)]
-    for folder in folders:
-        task = folder.settings.model.task
-        if task != "classify":
-            raise RunError(f"the run {folder.path} is no classifier", got=f"model.task = {task}")
+    folders = open_members(path, ensemble, task="classify", otherwise="is no classifier")
     first = folders[0]
-    require_same_vocabularies(first, folders[1:])
     encoder, labels = encoder_of_run(first), LabelSet.from_json(first.vocabularies[LABELS])
     models = []
     for folder in folders:

@@ -93,6 +93,11 @@ class PreparedLabels:
         """Return what the manifest records of the data, to compare with when a run goes on."""
         return {"parts": {name: part.facts() for name, part in self.parts.items()}}
 
+    def num_learnable(self, name: PartName) -> int:
+        """Return how many rows a part has; 0 where there is no such part."""
+        part = self.parts.get(name)
+        return 0 if part is None else part.num_rows
+
     def batches(
         self,
         name: PartName,

@@ -107,6 +107,11 @@ class PreparedPairs:
         ratios_N = train.targets.lengths_N / np.maximum(train.sources.lengths_N, 1)
         return round(max(LEAST_GROWTH, 2.0 * float(np.quantile(ratios_N, 0.99))), 2)
 
+    def num_learnable(self, name: PartName) -> int:
+        """Return how many pairs a part has; 0 where there is no such part."""
+        part = self.parts.get(name)
+        return 0 if part is None else part.num_rows
+
     def batches(
         self,
         name: PartName,

@@ -1,12 +1,11 @@
 """The tagger as a task: a tag for every token of a sentence."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import (
     DataSettings,
     ModelSettings,
@@ -16,23 +15,20 @@ from elman.config.settings import (
 )
 from elman.data.batches import BatchSource
 from elman.data.examples import TagBatch
-from elman.errors import RunError
 from elman.evaluation.tag_report import TagReport
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.tagger import SequenceTagger
 from elman.recipes.learning import Run
+from elman.recipes.row_task import RowTask, held_out_parts
 from elman.recipes.tag_preparing import PreparedTags, prepare_tags
 from elman.recipes.tag_vocabulary import TagVocabulary
 from elman.recipes.tagging import TrainedTagger, new_tagger, tag_loss, tag_report
-from elman.recipes.task import Task
 from elman.recipes.trained import require_same_text
-from elman.training.loop import Trainer
 from elman.training.tag_objective import TagObjective, unknown_rates
 
 TagRun = Run[PreparedTags, SequenceTagger, TagBatch]
 
-VALIDATED_AT_ONCE = 128
 LEAST_TOKENS = 5_000
 """A training part of fewer tokens is worth a word."""
 
@@ -54,7 +50,7 @@ BASE = Settings(
 """What a tagger is unless settings say otherwise; figures behind it are in `benchmarks/`."""
 
 
-class TagTask(Task[PreparedTags, SequenceTagger, TagBatch]):
+class TagTask(RowTask[PreparedTags, SequenceTagger, TagBatch]):
     """Sentences of tagged tokens, in CoNLL or CoNLL-U."""
 
     @property
@@ -62,25 +58,19 @@ class TagTask(Task[PreparedTags, SequenceTagger, TagBatch]):
         """The defaults."""
         return BASE
 
+    @property
+    def called(self) -> tuple[str, str]:
+        """Tagged data, in sentences."""
+        return "tagged data", "sentences"
+
     def prepare(self, settings: Settings, scratch: Path) -> PreparedTags:
         """Read, split and encode the sentences."""
         return prepare_tags(settings, scratch)
 
-    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedTags:
-        """Return the sentences as the run began with them, read from the files again."""
+    def require_own(self, folder: RunFolder) -> None:
+        """Require the words of the run to be those of its settings."""
         vocabulary = TagVocabulary.of_files(folder.vocabularies)
         require_same_text(folder.settings.text, vocabulary.words, folder.path)
-        cache = folder.path / CACHE
-        cache.mkdir(exist_ok=True)
-        prepared = prepare_tags(folder.settings, cache)
-        same = prepared.vocabularies() == folder.vocabularies
-        if not same or prepared.facts() != recorded:
-            raise RunError(
-                "the tagged data are not those that the run began with",
-                got="other sentences from the files that config.toml names",
-                hint="put the files back as they were, or train anew",
-            )
-        return replace(prepared, notices=())
 
     def suggestions(
         self, early: Settings, prepared: PreparedTags, *, with_budget: bool
@@ -119,38 +109,15 @@ class TagTask(Task[PreparedTags, SequenceTagger, TagBatch]):
             recompute=settings.training.recompute,
         )
 
-    def source(
-        self, settings: Settings, prepared: PreparedTags
-    ) -> tuple[BatchSource[TagBatch], tuple[str, ...]]:
-        """Return batches of sentences."""
-        training = settings.training
-        batches = prepared.batches(
-            "train",
-            batch_size=training.batch_size,
-            seed=training.seed,
-            order="shuffled",
-            length_pool=training.length_pool,
-        )
-        return batches, ()
-
-    def validation(
+    def held_out_loss(
         self,
-        settings: Settings,
+        model: SequenceTagger,
         prepared: PreparedTags,
-        trainer: Trainer[SequenceTagger, TagBatch],
-    ) -> Callable[[], LossSum] | None:
-        """Return the loss of the held-out sentences whose tags are all known; None without any."""
-        part = prepared.parts.get("valid")
-        if part is None or not len(part.ids):
-            return None
-        source = prepared.batches(
-            "valid",
-            batch_size=VALIDATED_AT_ONCE,
-            seed=settings.training.seed,
-            order="shuffled",
-            length_pool=len(part.ids),
-        )
-        return lambda: tag_loss(trainer.model, source, plan=trainer.plan)
+        source: BatchSource[TagBatch],
+        plan: KernelPlan,
+    ) -> LossSum:
+        """Return the loss of the sentences whose tags are all known."""
+        return tag_loss(model, source, plan=plan)
 
     def scores(
         self,
@@ -163,15 +130,9 @@ class TagTask(Task[PreparedTags, SequenceTagger, TagBatch]):
         """Return the exact figures of the parts held out."""
         tagger = TrainedTagger(settings, prepared.vocabulary, model, plan)
         reports: dict[str, TagReport] = {}
-        done = 0
-        for name, part in prepared.parts.items():
-            if name == "train":
-                continue
-
-            def tell(count: int, before: int = done) -> None:
-                on_scored(before + count)
-
+        for name, part, tell in held_out_parts(
+            prepared.parts, on_scored, lambda part: part.num_tokens
+        ):
             rows = [(row.tokens, row.tags) for row in part.rows]
             reports[name] = tag_report(tagger, rows, on_scored=tell)
-            done += part.num_tokens
         return reports

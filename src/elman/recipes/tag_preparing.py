@@ -110,6 +110,11 @@ class PreparedTags:
             },
         }
 
+    def num_learnable(self, name: PartName) -> int:
+        """Return how many sentences of a part have known tags alone; 0 where there is no part."""
+        part = self.parts.get(name)
+        return 0 if part is None else len(part.ids)
+
     def batches(
         self, name: PartName, *, batch_size: int, seed: int, order: RowOrder, length_pool: int = 1
     ) -> TagBatches:

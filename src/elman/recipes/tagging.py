@@ -8,19 +8,17 @@ from typing import NamedTuple
 
 import torch
 
-from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource
 from elman.data.examples import TagBatch
 from elman.decoding.in_order import decode_in_order
-from elman.errors import RunError
 from elman.evaluation.tag_report import TagReport, tag_figures
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.tagger import SequenceTagger
 from elman.recipes.tag_reading import tagged_files
 from elman.recipes.tag_vocabulary import TagVocabulary
-from elman.recipes.trained import require_same_text
+from elman.recipes.trained import open_members, require_same_text
 from elman.seeding import generator
 
 DECODED_AT_ONCE = 64
@@ -102,10 +100,8 @@ def open_tagger(path: str | Path) -> TrainedTagger:
 
     Raises `RunError` where that cannot be, as where it is a run of another task.
     """
-    folder = RunFolder.open(path)
+    (folder,) = open_members(path, (), task="tag", otherwise="is no tagger")
     settings = folder.settings
-    if settings.model.task != "tag":
-        raise RunError(f"the run {path} is no tagger", got=f"model.task = {settings.model.task}")
     vocabulary = TagVocabulary.of_files(folder.vocabularies)
     require_same_text(settings.text, vocabulary.words, folder.path)
     model = new_tagger(settings, vocabulary, seed=0)

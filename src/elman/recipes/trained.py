@@ -1,6 +1,6 @@
 """A trained run, opened: settings, tokenizer and model, ready to score or to generate."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -50,11 +50,20 @@ def require_same_text(settings: TextSettings, tokenizer: Tokenizer, path: Path) 
             )
 
 
-def require_same_vocabularies(first: RunFolder, others: Iterable[RunFolder]) -> None:
-    """Raise `RunError` where a run of an ensemble does not mean the same by its numbers as `first`.
+def open_members(
+    path: str | Path, ensemble: Sequence[str | Path], *, task: TaskName, otherwise: str
+) -> list[RunFolder]:
+    """Return the folders of a run and of those that answer with it, the run's own first.
 
-    The vocabularies must be the same, and how files are decoded and prompts are read may differ.
+    Raises `RunError` where one cannot be used, is of another task (it `otherwise`, as in "is no
+    classifier"), or does not mean the same by its numbers: the vocabularies must be the same.
     """
+    folders = [RunFolder.open(one) for one in (path, *ensemble)]
+    for folder in folders:
+        found = folder.settings.model.task
+        if found != task:
+            raise RunError(f"the run {folder.path} {otherwise}", got=f"model.task = {found}")
+    first, *others = folders
     for other in others:
         own, theirs = first.vocabularies, other.vocabularies
         differing = [name for name in own if own[name] != theirs.get(name)]
@@ -66,6 +75,7 @@ def require_same_vocabularies(first: RunFolder, others: Iterable[RunFolder]) -> 
                 hint="train them on the same files, with --valid and --test (else --seed also "
                 "chooses what is held out) and the same [text] settings",
             )
+    return folders
 
 
 class StoppedRun(NamedTuple):

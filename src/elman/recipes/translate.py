@@ -1,12 +1,10 @@
 """The encoder-decoder as a task: another sequence for each source."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from elman.checkpoints.run_folder import CACHE, RunFolder
 from elman.config.settings import (
     ModelSettings,
     Settings,
@@ -16,22 +14,19 @@ from elman.config.settings import (
 from elman.data.batches import BatchSource
 from elman.data.examples import PairBatch
 from elman.decoding.translation_steps import TranslationSearch
-from elman.errors import RunError
 from elman.evaluation.translation_report import TranslationReport, forced_score
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.encoder_decoder import EncoderDecoder
 from elman.recipes.learning import Run
 from elman.recipes.pair_preparing import PreparedPairs, prepare_pairs, target_ids
-from elman.recipes.task import Task
+from elman.recipes.row_task import VALIDATED_AT_ONCE, RowTask, held_out_parts
 from elman.recipes.translating import Translator, report_of
 from elman.seeding import generator
-from elman.training.loop import Trainer
 from elman.training.translation_objective import TranslationObjective
 
 TranslateRun = Run[PreparedPairs, EncoderDecoder, PairBatch]
 
-VALIDATED_AT_ONCE = 128
 FEW_PAIRS, MANY_TOKENS, MOST_TOKENS = 200, 100_000, 1_000_000
 
 BASE = Settings(
@@ -51,7 +46,7 @@ BASE = Settings(
 """What an encoder-decoder is unless settings say otherwise."""
 
 
-class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
+class TranslateTask(RowTask[PreparedPairs, EncoderDecoder, PairBatch]):
     """Pairs of sequences, in tables or in two parallel files."""
 
     @property
@@ -59,23 +54,14 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
         """The defaults."""
         return BASE
 
+    @property
+    def called(self) -> tuple[str, str]:
+        """Pairs."""
+        return "pairs", "pairs"
+
     def prepare(self, settings: Settings, scratch: Path) -> PreparedPairs:
         """Read, split and encode the pairs."""
         return prepare_pairs(settings, scratch)
-
-    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedPairs:
-        """Return the pairs as the run began with them, read from the files again."""
-        cache = folder.path / CACHE
-        cache.mkdir(exist_ok=True)
-        prepared = prepare_pairs(folder.settings, cache)
-        same = prepared.vocabularies() == dict(folder.vocabularies)
-        if not same or prepared.facts() != dict(recorded):
-            raise RunError(
-                "the pairs are not those that the run began with",
-                got="other pairs from the files that config.toml names",
-                hint="put the files back as they were, or train anew",
-            )
-        return replace(prepared, notices=())
 
     def suggestions(
         self, early: Settings, prepared: PreparedPairs, *, with_budget: bool
@@ -117,45 +103,18 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
         boundary_id = target_ids(prepared.target).boundary_id
         return TranslationObjective(model, settings.training, boundary_id=boundary_id)
 
-    def source(
-        self, settings: Settings, prepared: PreparedPairs
-    ) -> tuple[BatchSource[PairBatch], tuple[str, ...]]:
-        """Return batches of pairs."""
-        training = settings.training
-        batches = prepared.batches(
-            "train",
-            batch_size=training.batch_size,
-            seed=training.seed,
-            order="shuffled",
-            length_pool=training.length_pool,
-        )
-        return batches, ()
-
-    def validation(
+    def held_out_loss(
         self,
-        settings: Settings,
+        model: EncoderDecoder,
         prepared: PreparedPairs,
-        trainer: Trainer[EncoderDecoder, PairBatch],
-    ) -> Callable[[], LossSum] | None:
-        """Return the teacher-forced loss of the pairs held out to choose by; None without any."""
-        part = prepared.parts.get("valid")
-        if part is None or not part.num_rows:
-            return None
-        source = prepared.batches(
-            "valid",
-            batch_size=VALIDATED_AT_ONCE,
-            seed=settings.training.seed,
-            order="shuffled",
-            length_pool=part.num_rows,
-        )
+        source: BatchSource[PairBatch],
+        plan: KernelPlan,
+    ) -> LossSum:
+        """Return the teacher-forced loss of the targets."""
         boundary_id = target_ids(prepared.target).boundary_id
-
-        def measure() -> LossSum:
-            every = (source.batch(0, index) for index in range(source.batches_per_epoch(0)))
-            score = forced_score([trainer.model], every, boundary_id=boundary_id, plan=trainer.plan)
-            return LossSum(torch.tensor(score.loss_nats, dtype=torch.float64), score.num_tokens)
-
-        return measure
+        every = (source.batch(0, index) for index in range(source.batches_per_epoch(0)))
+        score = forced_score([model], every, boundary_id=boundary_id, plan=plan)
+        return LossSum(torch.tensor(score.loss_nats, dtype=torch.float64), score.num_tokens)
 
     def scores(
         self,
@@ -170,14 +129,11 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
             settings, prepared.source, prepared.target, (model,), plan, prepared.growth
         )
         reports: dict[str, TranslationReport] = {}
-        done = 0
-        for name, part in prepared.parts.items():
-            if name == "train" or not part.num_rows:
+        for name, part, tell in held_out_parts(
+            prepared.parts, on_scored, lambda part: part.num_rows
+        ):
+            if not part.num_rows:
                 continue
-
-            def tell(count: int, before: int = done) -> None:
-                on_scored(before + count)
-
             reports[name] = report_of(
                 translator,
                 part,
@@ -186,7 +142,6 @@ class TranslateTask(Task[PreparedPairs, EncoderDecoder, PairBatch]):
                 batch_size=VALIDATED_AT_ONCE,
                 on_scored=tell,
             )
-            done += part.num_rows
         return reports
 
 

@@ -28,7 +28,7 @@ from elman.recipes.pair_preparing import (
     target_text,
 )
 from elman.recipes.pairs import PairReader
-from elman.recipes.trained import require_same_text, require_same_vocabularies
+from elman.recipes.trained import open_members, require_same_text
 from elman.recipes.unknown_tokens import UnknownTokens, known_and_unknown
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
@@ -151,10 +151,7 @@ def open_translator(path: str | Path, ensemble: Sequence[str | Path] = ()) -> Tr
     Raises `RunError` where that cannot be, or where a run does not have the vocabularies of the
     first.
     """
-    folders = [RunFolder.open(one) for one in (path, *ensemble)]
-    for folder in folders:
-        _require_translator(folder)
-    require_same_vocabularies(folders[0], folders[1:])
+    folders = open_members(path, ensemble, task="translate", otherwise="does not write sequences")
     first = folders[0]
     source, target = run_tokenizers(first)
     models = []
@@ -175,14 +172,6 @@ def open_translator(path: str | Path, ensemble: Sequence[str | Path] = ()) -> Tr
         KernelPlan(first.settings.training.kernels),
         max(map(_growth_of, folders)),
     )
-
-
-def _require_translator(folder: RunFolder) -> None:
-    task = folder.settings.model.task
-    if task != "translate":
-        raise RunError(
-            f"the run {folder.path} does not write sequences", got=f"model.task = {task}"
-        )
 
 
 def _growth_of(folder: RunFolder) -> float:

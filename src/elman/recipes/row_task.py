@@ -1,0 +1,131 @@
+"""What the tasks of rows share: labelled texts, tagged sentences, pairs."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, replace
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.config.settings import Settings
+from elman.data.batches import Batch, BatchSource
+from elman.data.order import RowOrder
+from elman.errors import RunError
+from elman.kernels.dispatch import KernelPlan
+from elman.losses import LossSum
+from elman.models.learnt import LearntModel
+from elman.recipes.preparing import PartName
+from elman.recipes.task import Prepared, Task
+from elman.training.loop import Trainer
+
+VALIDATED_AT_ONCE = 128
+
+
+class PreparedRows(Prepared, Protocol):
+    """Rows read, split and encoded, as a dataclass with its notices in a field."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def num_learnable(self, name: PartName) -> int:
+        """Return how many rows of a part have a loss; 0 where there is no such part."""
+        ...
+
+    def batches(
+        self, name: PartName, *, batch_size: int, seed: int, order: RowOrder, length_pool: int = 1
+    ) -> BatchSource[Any]:
+        """Return the batches of the rows of a part that have a loss."""
+        ...
+
+
+PreparedT = TypeVar("PreparedT", bound=PreparedRows)
+ModelT = TypeVar("ModelT", bound=LearntModel)
+BatchT = TypeVar("BatchT", bound=Batch)
+PartT = TypeVar("PartT")
+
+
+class RowTask(Task[PreparedT, ModelT, BatchT]):
+    """A task whose data are rows of files, which are read again where a run goes on."""
+
+    @property
+    @abstractmethod
+    def called(self) -> tuple[str, str]:
+        """What the data and their rows are called, in the plural."""
+
+    @abstractmethod
+    def held_out_loss(
+        self,
+        model: ModelT,
+        prepared: PreparedT,
+        source: BatchSource[BatchT],
+        plan: KernelPlan,
+    ) -> LossSum:
+        """Return the loss of one epoch of `source`."""
+
+    def require_own(self, folder: RunFolder) -> None:
+        """Raise `RunError` where the vocabularies of the run do not belong to its settings."""
+
+    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedT:
+        """Return the data as the run began with them, read from the files again."""
+        self.require_own(folder)
+        cache = folder.path / CACHE
+        cache.mkdir(exist_ok=True)
+        prepared = self.prepare(folder.settings, cache)
+        same = dict(prepared.vocabularies()) == dict(folder.vocabularies)
+        if not same or prepared.facts() != recorded:
+            data, rows = self.called
+            raise RunError(
+                f"the {data} are not those that the run began with",
+                got=f"other {rows} from the files that config.toml names",
+                hint="put the files back as they were, or train anew",
+            )
+        return replace(prepared, notices=())
+
+    def source(
+        self, settings: Settings, prepared: PreparedT
+    ) -> tuple[BatchSource[BatchT], tuple[str, ...]]:
+        """Return batches of rows, by chance or by length."""
+        training = settings.training
+        batches = prepared.batches(
+            "train",
+            batch_size=training.batch_size,
+            seed=training.seed,
+            order="shuffled",
+            length_pool=training.length_pool,
+        )
+        return batches, ()
+
+    def validation(
+        self, settings: Settings, prepared: PreparedT, trainer: Trainer[ModelT, BatchT]
+    ) -> Callable[[], LossSum] | None:
+        """Return the loss of the rows held out to choose by; None without any."""
+        num_rows = prepared.num_learnable("valid")
+        if not num_rows:
+            return None
+        source = prepared.batches(
+            "valid",
+            batch_size=VALIDATED_AT_ONCE,
+            seed=settings.training.seed,
+            order="shuffled",
+            length_pool=num_rows,
+        )
+        return lambda: self.held_out_loss(trainer.model, prepared, source, trainer.plan)
+
+
+def held_out_parts(
+    parts: Mapping[PartName, PartT],
+    on_scored: Callable[[int], None],
+    size_of: Callable[[PartT], int],
+) -> Iterator[tuple[PartName, PartT, Callable[[int], None]]]:
+    """Yield each part but training, and what to tell how much of it is scored.
+
+    `on_scored` hears of the sum over the parts, in the unit of `size_of`.
+    """
+    done = 0
+    for name, part in parts.items():
+        if name != "train":
+            yield name, part, partial(_tell, on_scored, done)
+            done += size_of(part)
+
+
+def _tell(on_scored: Callable[[int], None], before: int, count: int) -> None:
+    on_scored(before + count)
