@@ -10,12 +10,9 @@ from typing import TextIO
 from elman.config.settings import Settings
 from elman.recipes.classifying import LabelPrediction, open_classifier, predict_rows
 from elman.recipes.labelled import LabelledRow, unlabelled_rows
-from elman.recipes.prediction_request import PredictRequest
+from elman.recipes.prediction_request import DIGITS, PredictRequest
 from elman.recipes.unknown_tokens import UnknownTokens
 from elman.text.label_set import LabelSet
-
-DIGITS = 6
-"""Places of a probability after the point."""
 
 BETWEEN_LABELS = "|"
 """What parts several labels where the data of training had no separator of their own."""

@@ -13,7 +13,7 @@ from elman.data.repeats import FirstSeen
 from elman.data.rise_and_fall import rise_and_fall
 from elman.data.row_log import MEND, MOST_SHOWN, RowLog
 from elman.data.series import read_series
-from elman.data.tables import LABEL_NAMES, TEXT_NAMES, TableOptions, TableRows
+from elman.data.tables import LABEL_NAMES, TEXT_NAMES, TableOptions, TableRows, is_number
 from elman.errors import DataError, SettingError
 from elman.recipes.check_tallies import digest_of
 from elman.recipes.corpus import BUILT_IN_PREFIX
@@ -278,15 +278,7 @@ def _unlabelled_series_column(
     for row in rows:
         cells = [cell for cell in row.fields if isinstance(cell, str)]
         for place, column in ((0, "1"), (-1, "-1")):
-            if len(cells) > 1 and not _is_figure(cells[place]):
+            if len(cells) > 1 and cells[place] and not is_number(cells[place]):
                 return column
         return None
     return None
-
-
-def _is_figure(cell: str) -> bool:
-    try:
-        float(cell or "0")
-    except ValueError:
-        return False
-    return True

@@ -9,6 +9,8 @@ from elman.decoding.translation_steps import TranslationSearch
 from elman.errors import SettingError
 
 WITHOUT_COLUMNS = ("text", *CLASS_FORMATS)
+DIGITS = 6
+"""Places of a probability after the point."""
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,9 @@ from elman.data.formats import format_of
 from elman.data.row_log import RowLog
 from elman.errors import DataError, SettingError
 from elman.recipes.named_files import text_sources
-from elman.recipes.prediction_request import PredictRequest
+from elman.recipes.prediction_request import DIGITS, PredictRequest
 from elman.recipes.tagging import TaggedTokens, TrainedTagger, open_tagger
 from elman.text.reading import TextSource, iter_lines
-
-DIGITS = 6
-"""Places of a probability after the point."""
 
 
 def write_tags(run: Path, request: PredictRequest, file: TextIO, scratch: Path) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """A trained encoder-decoder at work: answers, their attention, and figures of any pairs."""
 
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,13 +40,16 @@ ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said to one source: texts, best first, and the hypotheses they come from."""
+    """What is said to one source: texts, best first, and the hypotheses they come from.
+
+    source_tokens, and target_tokens of the best hypothesis without its stop mark, tell what its
+    attention is about; they are empty where a search keeps none.
+    """
 
     texts: tuple[str, ...]
     hypotheses: tuple[Hypothesis, ...]
-    source_tokens: tuple[str, ...]
-    target_tokens: tuple[str, ...]
-    """Those of the best hypothesis, its stop mark left out."""
+    source_tokens: tuple[str, ...] = ()
+    target_tokens: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,11 @@ class Translator:
         """
         policy = self.settings.text.prompt_unknown
         counts = unknown or UnknownTokens()
-        shown: list[str] = []
+        read = deque[str]()
 
         def encoded() -> Iterator[Sequence[int]]:
             for text in texts:
-                shown.append(text)
+                read.append(text)
                 if not text.strip():
                     yield []
                     continue
@@ -101,10 +105,10 @@ class Translator:
             )
 
         found = decode_in_order(encoded(), decode, batch_size=batch_size)
-        for number, hypotheses in enumerate(found):
-            text, shown[number] = shown[number], ""
+        for number, hypotheses in enumerate(found, 1):
+            text = read.popleft()
             yield None if hypotheses is None else self._answer(text, hypotheses, search)
-            on_answered(number + 1)
+            on_answered(number)
 
     def search(
         self, search: TranslationSearch, *, keep_attention: bool = False
@@ -118,6 +122,10 @@ class Translator:
         return replace(search, growth=self.growth, keep_attention=keep_attention)
 
     def _answer(self, text: str, hypotheses: list[Hypothesis], search: TranslationSearch) -> Answer:
+        if not search.needs_attention:
+            return Answer(
+                tuple(self.target.decode(one.ids) for one in hypotheses), tuple(hypotheses)
+            )
         tokens = self._source_tokens(text)
         texts = tuple(
             self._text(one, tokens) if search.keep_unknown else self.target.decode(one.ids)
