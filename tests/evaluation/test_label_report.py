@@ -31,15 +31,18 @@ def test_one_label_a_row_is_the_likeliest_and_costs_minus_its_log() -> None:
 
 
 def test_several_labels_are_given_above_one_half_and_cost_every_yes_and_no() -> None:
-    probs_BC = np.array([[0.9, 0.4], [0.2, 0.1], [0.5, 0.6]])
+    probs_BC = np.array([[0.9, 0.42], [0.2, 0.1], [0.5, 0.62]])
     gold = [("a", "b"), (), ("b",)]
     assert given_labels(np.log(probs_BC), SEVERAL) == [("a",), (), ("b",)]
     report = label_report(np.log(probs_BC), gold, SEVERAL, baselines={})
-    yes_no = [0.9 * 0.4, 0.8 * 0.9, 0.5 * 0.6]
+    yes_no = [0.9 * 0.42, 0.8 * 0.9, 0.5 * 0.62]
     assert report.nats_sum == pytest.approx(-sum(map(math.log, yes_no)), rel=1e-12)
     figures = report.to_json()
     assert figures["subset_accuracy"] == pytest.approx(2 / 3)
-    assert figures["calibration"] is None
+    # Six answers; only the no to b in the first row is wrong, of confidence 0.58.
+    gaps = abs(2 - 1.8), abs(1 - 0.8), abs(1 - 0.5), abs(0 - 0.58), abs(1 - 0.62)
+    assert figures["calibration"]["num_rows"] == 6
+    assert figures["calibration"]["ece"] == pytest.approx(sum(gaps) / 6, rel=1e-12)
 
 
 def test_a_row_with_a_label_that_training_had_not_has_no_nats() -> None:

@@ -45,14 +45,15 @@ class LabelReport:
 
     `scores` is of the kind that the labels are: one for each row, or sets. `nats_sum` is
     −Σ ln p of the labels as they are (of several: of every yes and no) over the `num_known` rows
-    whose labels training had all. `calibration` is None for several labels. `baselines` are the
-    same figures of simpler models on the same rows, by name.
+    whose labels training had all. `calibration` is that of the rows, or of several labels that of
+    every yes and no by itself. `baselines` are the same figures of simpler models on the same rows,
+    by name.
     """
 
     scores: LabelScores | LabelSetScores
     nats_sum: float
     num_known: int
-    calibration: Calibration | None
+    calibration: Calibration
     baselines: Mapping[str, BaselineScores] = field(default_factory=dict)
 
     @property
@@ -67,7 +68,7 @@ class LabelReport:
             "nats_sum": self.nats_sum,
             "nats_per_row": self.nats_per_row,
             "num_known_rows": self.num_known,
-            "calibration": None if self.calibration is None else self.calibration.to_json(),
+            "calibration": self.calibration.to_json(),
             "baselines": {name: scores.to_json() for name, scores in self.baselines.items()},
         }
 
@@ -95,9 +96,10 @@ def label_report(
         for place, row in enumerate(gold)
         if known[place]
     ]
-    measured = None
     if labels.answers == "one":
         measured = calibration(log_probs_BC, [next(iter(row)) for row in gold], labels.labels)
+    else:
+        measured = _calibration_of_answers(log_probs_BC, gold, labels.labels)
     return LabelReport(
         _scores(gold, given, labels), float(np.sum(nats_B)), sum(known), measured, others
     )
@@ -131,6 +133,19 @@ def _nats(log_probs_C: npt.NDArray[np.float64], ids: list[int], answers: str) ->
         return float(-log_probs_C[ids[0]])
     yes_C = np.zeros(len(log_probs_C), dtype=bool)
     yes_C[ids] = True
-    # ln(1 − p) from ln p, exact where p is small.
-    no_C = np.log(-np.expm1(np.minimum(log_probs_C[~yes_C], -1e-300)))
-    return float(-(log_probs_C[yes_C].sum() + no_C.sum()))
+    return float(-(log_probs_C[yes_C].sum() + _log_no(log_probs_C[~yes_C]).sum()))
+
+
+def _log_no(log_probs_BC: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return ln(1 − p) from ln p, exact where p is small."""
+    log_no_BC: npt.NDArray[np.float64] = np.log(-np.expm1(np.minimum(log_probs_BC, -1e-300)))
+    return log_no_BC
+
+
+def _calibration_of_answers(
+    log_probs_BC: npt.NDArray[np.float64], gold: Sequence[Collection[str]], labels: Sequence[str]
+) -> Calibration:
+    """Measure each no or yes to one label as an answer of its own, B × C of them; a tie is a no."""
+    answers_N2 = np.stack((_log_no(log_probs_BC), log_probs_BC), axis=-1).reshape(-1, 2)
+    right_N = ["yes" if label in row else "no" for row in gold for label in labels]
+    return calibration(answers_N2, right_N, ("no", "yes"))
