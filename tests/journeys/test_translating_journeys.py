@@ -355,3 +355,18 @@ def test_a_vocabulary_that_was_altered_is_named(elman: Elman, run: Path, tmp_pat
     refused = elman("predict", copy, "-", stdin="ab\n")
     assert refused.returncode == 2
     assert "tokenizer.json or target.json of the run" in refused.stderr
+
+
+def test_answers_are_compared_in_the_normal_form_they_are_written_in(
+    elman: Elman, tmp_path: Path
+) -> None:
+    """A letter that the file has in one code point and the answer in two is the same letter."""
+    table = tmp_path / "pairs.tsv"
+    table.write_text("".join(f"{one}{two}\té\n" for one in WORDS for two in WORDS), "utf-8")
+    done = elman(
+        *("train", "translate", "--data", table, "--out", tmp_path / "run", *SMALL, "--json"),
+        *("--set=text.normal_form=NFD", "--set=training.updates=200"),
+    )
+    assert done.returncode == 0, done.stderr
+    test = json.loads(done.stdout)["scores"]["test"]
+    assert (test["exact_match"], test["chrf"]["score"]) == (1.0, 100.0)

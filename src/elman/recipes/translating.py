@@ -232,7 +232,8 @@ def report_of(
         exact += list(one.ids) == right
         hypotheses.append(translator.target.decode(one.ids))
         on_scored(number)
-    references = [[pair.target] for pair in part.texts]
+    # In the normal form that is written too: a letter and its mark apart are still that letter.
+    references = [[translator.target.normalise(pair.target)] for pair in part.texts]
     texts = _text_scores(hypotheses, references, phones=word_unit)
     return TranslationReport(forced, part.num_rows, in_place, exact, texts)
 
