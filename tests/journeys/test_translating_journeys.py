@@ -59,6 +59,8 @@ def test_a_run_keeps_both_vocabularies_and_tells_of_its_pairs(run: Path) -> None
     parts = manifest["data"]["parts"]
     assert sum(part["pairs"] for part in parts.values()) == len(PAIRS)
     assert parts["test"]["pairs"] == 9
+    # Of an alphabet nothing is smoothed.
+    assert "label_smoothing = 0.0" in (run / "config.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("beam", ["1", "3"])

@@ -28,6 +28,9 @@ from elman.training.translation_objective import TranslationObjective
 TranslateRun = Run[PreparedPairs, EncoderDecoder, PairBatch]
 
 FEW_PAIRS, MANY_TOKENS, MOST_TOKENS = 200, 100_000, 1_000_000
+MANY_SIGNS = 1_000
+"""Targets of fewer kinds of tokens, such as letters or phones, are learnt without smoothing: their
+answers are nearly certain, and every share that is spread is taken from a right one."""
 
 BASE = Settings(
     text=TextSettings(unit="line", prompt_unknown="replace"),
@@ -66,7 +69,7 @@ class TranslateTask(RowTask[PreparedPairs, EncoderDecoder, PairBatch]):
     def suggestions(
         self, early: Settings, prepared: PreparedPairs, *, with_budget: bool
     ) -> tuple[str, ...]:
-        """Return sizes that fit the pairs."""
+        """Return sizes that fit the pairs, and plain targets where these are of few signs."""
         tokens = prepared.num_targets
         suggestions = []
         if tokens < MANY_TOKENS:
@@ -75,6 +78,8 @@ class TranslateTask(RowTask[PreparedPairs, EncoderDecoder, PairBatch]):
         elif tokens >= MOST_TOKENS:
             suggestions += ["model.embedding_size=256", "model.hidden_size=384"]
             suggestions += ["training.batch_size=128"]
+        if len(prepared.target.vocabulary) < MANY_SIGNS:
+            suggestions.append("training.label_smoothing=0.0")
         if not (with_budget or early.training.epochs or early.training.updates):
             suggestions.append(f"training.epochs={_epochs(tokens)}")
         return tuple(suggestions)
