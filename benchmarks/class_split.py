@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elman.config.settings import ModelSettings, TextSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.text_settings import TextSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import token_loss
 from elman.models.recurrent import RecurrentLanguageModel

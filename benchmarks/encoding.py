@@ -17,7 +17,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from elman.config.settings import Level, TextSettings
+from elman.config.text_settings import Level, TextSettings
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
 from elman.text.reading import TextSource, read_text
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import Generation, row_choices
 from elman.decoding.packing import pack_for_generation

@@ -50,7 +50,7 @@ def _measure(arguments: argparse.Namespace) -> tuple[float, float]:
     """Return the MiB that steps add to the process, and the seconds of one."""
     import torch
 
-    from elman.config.settings import ModelSettings
+    from elman.config.model_settings import ModelSettings
     from elman.kernels.dispatch import KernelPlan
     from elman.losses import token_loss
     from elman.models.recurrent import RecurrentLanguageModel

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import TOKENIZER, RunFolder
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 
 VOCABULARY_SIZE = 11
 

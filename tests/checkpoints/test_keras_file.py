@@ -14,7 +14,8 @@ import torch
 from elman.checkpoints.foreign.keras_file import KerasImport, export_keras, import_keras
 from elman.checkpoints.foreign.keras_layers import keras_module
 from elman.config.checks import check_settings
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel

@@ -24,7 +24,7 @@ from elman.checkpoints.foreign.keras_model import (
     stack_to_keras,
     what_is_left_out,
 )
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import RecurrentStack, StackOptions

@@ -24,7 +24,8 @@ from elman.checkpoints.foreign.onnx_model import (
     tokenizer_beside,
 )
 from elman.checkpoints.foreign.onnx_proof import prove_onnx
-from elman.config.settings import ModelSettings, TextSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import ConversionError, MissingPackageError, RunError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.noise import NoiseRates

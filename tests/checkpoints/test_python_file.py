@@ -14,7 +14,9 @@ import pytest
 import torch
 
 from elman.checkpoints.foreign.python_file import export_python, prove_python
-from elman.config.settings import ModelSettings, Settings, TextSettings, UnknownPolicy
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings, UnknownPolicy
 from elman.decoding.filters import SamplingSettings
 from elman.errors import ConversionError, UnknownSymbolError
 from elman.evaluation.language import score_lines, score_stream

@@ -15,7 +15,8 @@ from torch import nn
 from elman.checkpoints.manifest import Manifest, manifest_from_json, manifest_to_json
 from elman.checkpoints.run_folder import RunFolder, tokenizer_entries
 from elman.checkpoints.schema import SCHEMA_VERSION
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.config.toml_file import settings_to_toml
 from elman.errors import RunError
 

@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from elman.checkpoints.foreign.torch_folder import export_torch, import_torch_folder
-from elman.config.settings import ModelSettings, TextSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel

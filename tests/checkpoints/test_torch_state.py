@@ -14,7 +14,8 @@ from elman.checkpoints.foreign.torch_state import (
     without_wrapper,
 )
 from elman.config.checks import check_settings
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel

@@ -3,7 +3,8 @@
 import pytest
 
 from elman.config.checks import check_settings
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.config.toml_file import apply_overrides
 from elman.errors import SettingError
 

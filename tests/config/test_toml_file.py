@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elman.config.fields import check_value, section_classes, setting_facts
-from elman.config.settings import ModelSettings, Settings, TrainingSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.config.toml_file import apply_overrides, settings_from_toml, settings_to_toml
+from elman.config.training_settings import TrainingSettings
 from elman.errors import SettingError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -7,7 +7,9 @@ import torch
 from subjects import assert_close, normal
 
 from elman.cells.registry import CELLS
-from elman.config.settings import ModelSettings, Settings, TextSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel

@@ -13,7 +13,7 @@ from torch import Tensor
 from elman.cells.registry import CELLS
 from elman.checkpoints.belonging import Belonging
 from elman.checkpoints.weights import load_weights, save_weights
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.models.classifier import SequenceClassifier
 from elman.training.label_objective import answer_nats

@@ -11,7 +11,7 @@ import torch
 from independent import ROWS
 from subjects import EXACT_32, EXACT_64, PARITY_64, assert_close
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.data.examples import TagBatch
 from elman.kernels.dispatch import KernelPlan
 from elman.models.tagger import SequenceTagger

@@ -10,7 +10,7 @@ import torch
 from subjects import EXACT_64, PARITY_64, assert_close
 from torch import Tensor
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.decoding.beam import BeamSettings
 from elman.decoding.translation_steps import TargetIds, TranslationSearch, search_answers
 from elman.errors import DataError

@@ -11,7 +11,7 @@ from elman.cells.elman import ElmanCell, ElmanState
 from elman.cells.gru import GRUCell, GRUState
 from elman.cells.lstm import LSTMCell, LSTMState
 from elman.cells.registry import CELLS, build_cell
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.readout import Readout

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.class_split import ClassSplitReadout

@@ -7,7 +7,7 @@ import torch
 
 from elman.cells.lstm import LSTMCell, LSTMOptions
 from elman.cells.registry import CELLS, build_cell
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 
 SCHEMES = ("uniform", "xavier", "orthogonal", "identity")
 

@@ -18,7 +18,7 @@ pytestmark = [
 KERNELS = """
 import os, sys, numpy as np, torch
 from elman.cells.registry import CELLS
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import row_choices
 from elman.decoding.packing import pack_for_generation

@@ -5,7 +5,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from elman.cells.registry import CELLS
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.noise import NoiseRates

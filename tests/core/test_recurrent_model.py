@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import token_loss, token_nats
 from elman.models.recurrent import RecurrentLanguageModel

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import Generation
 from elman.decoding.packing import pack_for_generation

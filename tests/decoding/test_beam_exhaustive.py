@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_tables import END, START, Prefixes, random_table, search
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.decoding.beam import BeamSettings, beam_search
 from elman.decoding.model_steps import language_steps
 from elman.decoding.search import SearchLimits, greedy_search

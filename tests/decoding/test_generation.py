@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import (
     PROMPT_CHUNK,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from native_models import built, packed_of, small_model
 
-from elman.config.settings import Settings, TextSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import TOKENS_AT_ONCE, Generation, run_together
 from elman.decoding.generation_state import GenerationState

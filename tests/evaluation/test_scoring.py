@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.data.streams import StreamBatches
 from elman.errors import SettingError
 from elman.evaluation.language import score_lines, score_stream, validation_loss

@@ -9,7 +9,9 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 
-from elman.config.settings import ModelSettings, Settings, TextSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
 from elman.data.token_array import TokenArray, join_lines
 from elman.errors import SettingError
 from elman.recipes.class_splitting import cheapest_cutoffs, token_counts, with_cutoffs

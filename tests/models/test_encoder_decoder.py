@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.models.encoder_decoder import EncoderDecoder
 

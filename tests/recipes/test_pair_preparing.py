@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from elman.config.settings import DataSettings, Settings, TextSettings
+from elman.config.data_settings import DataSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
 from elman.recipes.pair_preparing import PreparedPairs, prepare_pairs
 from elman.recipes.translate import BASE
 

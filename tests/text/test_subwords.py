@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import SettingError
 from elman.text.building import build_tokenizer
 from elman.text.byte_values import byte_names

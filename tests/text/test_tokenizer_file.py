@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as LibraryTokenizer
 
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import RunError
 from elman.text.building import build_tokenizer
 from elman.text.tokenizer import Tokenizer

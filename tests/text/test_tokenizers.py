@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import DataError, SettingError, UnknownSymbolError
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
 from elman.text.tokenizer import Tokenizer

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import elman
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import DataError, SettingError
 from elman.text.building import build_tokenizer
 from elman.text.vocabulary import BOUNDARY, PAD, UNK, Vocabulary, specials_for
 
 SCRIPT = """
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.text.building import build_tokenizer
 text = "b a c\\nthe quick brown fox\\njumps over the lazy dog\\n\\u00e9\\u4e2d z y x\\n"
 for level in ("char", "byte", "word", "bpe"):

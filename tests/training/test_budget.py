@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_runs import assert_same_state, counting_clock, tiny_lines, tiny_model, tiny_stream
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum

@@ -4,7 +4,7 @@ import math
 import torch
 from tiny_runs import tiny_model, tiny_stream, tiny_trainer
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.training.events import SavedEvent, TrainingEvent, UpdateEvent, ValidationEvent

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.data.examples import LabelBatch
 from elman.kernels.dispatch import KernelPlan
 from elman.models.classifier import SequenceClassifier

@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from elman.cells.registry import CELLS
-from elman.config.settings import ModelSettings, TrainingSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.training_settings import TrainingSettings
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator
 from elman.training.muon import orthogonalised

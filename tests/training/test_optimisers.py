@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.training.optimisers import (
     apply_gradients,
     build_optimiser,

@@ -13,7 +13,7 @@ from tiny_runs import (
     tiny_trainer,
 )
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.data.lines import LineBatches
 from elman.errors import RunError

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.errors import SettingError
 from elman.training.schedules import rate
 

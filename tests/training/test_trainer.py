@@ -19,7 +19,7 @@ from tiny_runs import (
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.errors import DataError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.training.language_objective import LanguageObjective

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from elman.config.settings import ModelSettings, TrainingSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.examples import PairBatch
 from elman.evaluation.translation_report import forced_score, num_in_place
 from elman.kernels.dispatch import KernelPlan

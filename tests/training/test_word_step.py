@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import torch
 
-from elman.config.settings import ModelSettings, TrainingSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.streams import StreamBatches
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
@@ -77,7 +78,8 @@ def test_training_by_plain_descent_does_not_load_torchs_compiler() -> None:
     code = """
 import sys
 import numpy as np
-from elman.config.settings import ModelSettings, TrainingSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.streams import StreamBatches
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel

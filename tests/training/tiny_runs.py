@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from elman.config.settings import ModelSettings, TrainingSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.data.lines import LineBatches
 from elman.data.streams import StreamBatches

@@ -11,7 +11,7 @@ from elman.cells.lstm import LSTMCell, LSTMOptions
 from elman.cells.mgu import MGUCell
 from elman.cells.min_gru import MinGRUCell
 from elman.cells.min_lstm import MinLSTMCell
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 
 
 def _lstm(options: LSTMOptions, *, projected: bool = False) -> Callable[[int, int], Cell]:

@@ -32,7 +32,8 @@ from elman.checkpoints.weights import (
     read_weights_record,
     save_weights,
 )
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.config.toml_file import settings_from_toml, settings_to_toml
 from elman.errors import RunError, SettingError
 

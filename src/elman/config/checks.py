@@ -9,8 +9,10 @@ from dataclasses import fields
 from itertools import pairwise
 
 from elman.config.fields import check_value, setting_facts, shown
-from elman.config.settings import ModelSettings, Settings, TextSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.config.tag_settings import TagData, TaggerModel
+from elman.config.text_settings import TextSettings
 from elman.config.translate_settings import PairData, TransductionModel
 from elman.errors import SettingError
 

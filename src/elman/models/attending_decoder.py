@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from elman.cells.registry import build_cell
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.attention import Attention, ProjectedAttention, SourceMemory, build_attention
 from elman.layers.context import select_rows

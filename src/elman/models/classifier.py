@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from elman.cells.initialising import draw_weights
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import drop
 from elman.layers.pooling import Pooling

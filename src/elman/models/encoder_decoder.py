@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import DataError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.context import StateBridge

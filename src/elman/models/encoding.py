@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from elman.cells.registry import build_cell
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, one_hot_inputs

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from elman.cells.registry import build_cell
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.class_split import ClassSplitReadout
 from elman.layers.dropout import drop

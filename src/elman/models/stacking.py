@@ -1,6 +1,6 @@
 """What settings make of a stack of cells, and how a model tells of it."""
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.layers.noise import NoiseRates
 from elman.layers.stack import StackOptions
 

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
 from elman.cells.initialising import draw_weights
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.data.examples import TagBatch
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.crf import ChainScores, LinearChainCRF, best_paths

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.data.token_array import LINES_AT_ONCE, LineArray
 from elman.errors import SettingError
 from elman.layers.class_split import ClassSplitReadout

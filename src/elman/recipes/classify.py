@@ -9,13 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elman.config.settings import (
-    DataSettings,
-    ModelSettings,
-    Settings,
-    TextSettings,
-    TrainingSettings,
-)
+from elman.config.data_settings import DataSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import BatchSource
 from elman.data.examples import LabelBatch
 from elman.data.row_log import MEND_OR_SKIP

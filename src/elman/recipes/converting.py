@@ -14,7 +14,8 @@ from elman.checkpoints.atomic_files import read_utf8
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import TOKENIZER, RunFolder
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.errors import ConversionError
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.trained import TrainedModel, open_trained

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.checkpoints.tensor_file import read_tensor_file, write_tensor_file
-from elman.config.settings import UnknownPolicy
+from elman.config.text_settings import UnknownPolicy
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import Generation, run_together
 from elman.decoding.generation_state import GenerationState, reseed

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from elman.config.settings import UnknownPolicy
+from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, first_few
 from elman.evaluation.units import nats_to_bits
 from elman.recipes.scoring import score_sentences

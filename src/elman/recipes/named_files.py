@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from elman.config.settings import DataSettings
+from elman.config.data_settings import DataSettings
 from elman.errors import DataError, SettingError
 from elman.recipes.corpus import BUILT_IN_PREFIX, open_corpus
 from elman.text.encodings import holds_surrogate

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from elman.checkpoints.run_folder import TARGET, TOKENIZER
-from elman.config.settings import Settings, TextSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
 from elman.data.examples import PairBatches
 from elman.data.order import EpochOrder, RowOrder
 from elman.data.pairs import TextPair

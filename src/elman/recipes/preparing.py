@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.checkpoints.run_folder import TOKENIZER
-from elman.config.settings import DataSettings, Settings, TextSettings
+from elman.config.data_settings import DataSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
 from elman.data.splits import split_lines, split_stream
 from elman.data.token_array import (
     LineArray,

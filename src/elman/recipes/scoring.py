@@ -9,7 +9,7 @@ from typing import TextIO
 import numpy as np
 
 from elman.checkpoints.atomic_files import writing_atomically
-from elman.config.settings import UnknownPolicy
+from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, SettingError
 from elman.evaluation.language import score_lines, score_stream
 from elman.evaluation.surprisal import TokenRows, in_parts, score_line_rows, score_stream_rows

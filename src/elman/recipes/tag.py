@@ -6,13 +6,11 @@ from pathlib import Path
 import torch
 
 from elman.checkpoints.run_folder import RunFolder
-from elman.config.settings import (
-    DataSettings,
-    ModelSettings,
-    Settings,
-    TextSettings,
-    TrainingSettings,
-)
+from elman.config.data_settings import DataSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import BatchSource
 from elman.data.examples import TagBatch
 from elman.evaluation.tag_report import TagReport

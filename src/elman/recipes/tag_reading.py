@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elman.config.settings import DataSettings
+from elman.config.data_settings import DataSettings
 from elman.data.conll import TaggedFile
 from elman.data.conll_block import TaggedSentence
 from elman.data.formats import format_of

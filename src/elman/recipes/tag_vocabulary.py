@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from elman.checkpoints.run_folder import CHARACTERS, LABELS, TOKENIZER
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.data.examples import TagBatch
 from elman.errors import DataError, RunError
 from elman.models.usual_tags import UsualTags

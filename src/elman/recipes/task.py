@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from elman.checkpoints.run_folder import RunFolder
-from elman.config.settings import DataSettings, Settings
+from elman.config.data_settings import DataSettings
+from elman.config.settings import Settings
 from elman.data.batches import Batch, BatchSource
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from elman.checkpoints.run_folder import MANIFEST, RunFolder
 from elman.config.fields import shown
 from elman.config.reading_settings import TaskName
-from elman.config.settings import Settings, TextSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
 from elman.errors import RunError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel

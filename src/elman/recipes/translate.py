@@ -5,12 +5,10 @@ from pathlib import Path
 
 import torch
 
-from elman.config.settings import (
-    ModelSettings,
-    Settings,
-    TextSettings,
-    TrainingSettings,
-)
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
+from elman.config.text_settings import TextSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import BatchSource
 from elman.data.examples import PairBatch
 from elman.decoding.translation_steps import TranslationSearch

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from elman.config.settings import UnknownPolicy
+from elman.config.text_settings import UnknownPolicy
 from elman.text.tokenizer import Tokenizer
 
 

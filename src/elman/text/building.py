@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from elman.config.settings import TextSettings, UnknownPolicy
+from elman.config.text_settings import TextSettings, UnknownPolicy
 from elman.text.byte_values import ByteTokenizer, byte_vocabulary
 from elman.text.characters import CharacterTokenizer, code_points
 from elman.text.normalising import normalised_chunks

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from elman.config.settings import Level, TextSettings, UnknownPolicy
+from elman.config.text_settings import Level, TextSettings, UnknownPolicy
 from elman.errors import SettingError
 from elman.text.characters import code_points
 from elman.text.tokenizer import Ids, Positions, Tokenizer

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from elman.config.settings import Level, TextSettings, UnknownPolicy
+from elman.config.text_settings import Level, TextSettings, UnknownPolicy
 from elman.text.tokenizer import REPLACEMENT, Ids, Positions, Tokenizer, refuse_unknown
 from elman.text.vocabulary import UNK, Vocabulary
 

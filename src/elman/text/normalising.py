@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from elman.config.settings import NormalForm
+from elman.config.text_settings import NormalForm
 
 ASCII_LIMIT = "\x80"
 LOOK_BACK = 1000

@@ -11,7 +11,7 @@ import numpy as np
 from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from elman.config.settings import Level, TextSettings, UnknownPolicy
+from elman.config.text_settings import Level, TextSettings, UnknownPolicy
 from elman.errors import DataError
 from elman.text.byte_values import (
     byte_names,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from elman.config.settings import Level, TextSettings, UnknownPolicy
+from elman.config.text_settings import Level, TextSettings, UnknownPolicy
 from elman.errors import DataError, SettingError, UnknownSymbolError, first_few
 from elman.text.normalising import normalise
 from elman.text.vocabulary import Vocabulary

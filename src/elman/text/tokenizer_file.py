@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from elman.config.fields import check_value, setting_facts
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import ElmanError, RunError
 from elman.text.byte_values import ByteTokenizer, byte_vocabulary
 from elman.text.characters import CharacterTokenizer

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import DataError, SettingError
 
 # Blanks inside: no character, byte, word or subword can be spelled like one of these.

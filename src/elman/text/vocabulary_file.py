@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.errors import DataError
 from elman.text.characters import CharacterTokenizer
 from elman.text.encodings import holds_surrogate

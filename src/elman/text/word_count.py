@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 
-from elman.config.settings import TextSettings
+from elman.config.text_settings import TextSettings
 from elman.text.tokenizer import Ids, checked_text, refuse_unknown
 from elman.text.vocabulary import Vocabulary, specials_for
 from elman.text.words import (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from elman.config.settings import Level, TextSettings, Unit, UnknownPolicy
+from elman.config.text_settings import Level, TextSettings, Unit, UnknownPolicy
 from elman.errors import SettingError
 from elman.text.tokenizer import REPLACEMENT, Ids, Positions, Tokenizer, refuse_unknown
 from elman.text.vocabulary import UNK, Vocabulary

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import BatchSource
 from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan

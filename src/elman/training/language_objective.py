@@ -2,7 +2,7 @@
 
 import torch
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import TokenBatch
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.embedding import EmbeddingGradient

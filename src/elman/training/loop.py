@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import Batch, BatchSource
 from elman.errors import DataError, RunError, SettingError
 from elman.kernels.dispatch import KernelPlan

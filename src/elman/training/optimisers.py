@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from elman.cells.cell import Cell
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.training.muon import Muon
 from elman.training.plain_sgd import Optimiser, PlainSGD
 

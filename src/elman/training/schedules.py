@@ -2,7 +2,7 @@
 
 import math
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.errors import SettingError
 from elman.training.optimisers import peak_rate
 

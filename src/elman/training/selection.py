@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.training.trainer_state import number_to_json
 
 LEAST_VALIDATIONS = 10

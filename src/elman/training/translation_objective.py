@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from elman.config.settings import TrainingSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.examples import PairBatch
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from elman.apps.cli.output import error_console, say, score_table
 from elman.apps.cli.training_view import TITLES, TrainingView, tell_names
-from elman.config.settings import Level
+from elman.config.text_settings import Level
 from elman.data.batches import TokenBatch
 from elman.evaluation.units import nats_to_bits
 from elman.models.recurrent import RecurrentLanguageModel

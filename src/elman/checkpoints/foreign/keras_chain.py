@@ -24,7 +24,7 @@ from elman.checkpoints.foreign.keras_layers import (
     keras_module,
 )
 from elman.checkpoints.foreign.keras_model import stack_from_keras
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import ConversionError
 
 CHAIN_LAYERS: Mapping[str, str] = MappingProxyType(

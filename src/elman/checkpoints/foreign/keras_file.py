@@ -34,7 +34,7 @@ from elman.checkpoints.foreign.keras_model import (
     what_is_left_out,
 )
 from elman.checkpoints.foreign.proof import Proof
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import ConversionError
 from elman.models.recurrent import RecurrentLanguageModel
 

@@ -35,7 +35,8 @@ from elman.checkpoints.foreign.onnx_reading import (
 )
 from elman.config.checks import check_settings
 from elman.config.fields import check_value, setting_facts
-from elman.config.settings import ModelSettings, Settings
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
 from elman.errors import ConversionError, ElmanError
 from elman.layers.stack import RecurrentStack, StackOptions
 from elman.models.recurrent import RecurrentLanguageModel

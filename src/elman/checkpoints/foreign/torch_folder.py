@@ -25,7 +25,7 @@ from elman.checkpoints.foreign.torch_state import (
     read_form,
     to_torch,
 )
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import ConversionError
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.text.tokenizer_file import tokenizer_from_json

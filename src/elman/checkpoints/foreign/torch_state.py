@@ -23,7 +23,7 @@ from elman.checkpoints.foreign.torch_rebuild import (
     torch_name,
 )
 from elman.checkpoints.weights import size_text
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.errors import ConversionError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import flat_state

@@ -8,7 +8,7 @@ from typing import Self
 
 import torch
 
-from elman.config.settings import ModelSettings
+from elman.config.model_settings import ModelSettings
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.generation import Generation
 from elman.decoding.packing import pack_for_generation

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from elman.config.settings import ModelSettings, TrainingSettings
+from elman.config.model_settings import ModelSettings
+from elman.config.training_settings import TrainingSettings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.data.streams import StreamBatches
 from elman.kernels.dispatch import KernelPlan, Precision
