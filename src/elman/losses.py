@@ -68,15 +68,16 @@ def token_nats(
 
     states_BTH [B, T, H], targets_BT [B, T] ids in 0 … V − 1, or IGNORED where a step is not to
     count; steps t ≥ lengths_B are padding, and lengths_B None means that there is none. The type is
-    that of the states. Differentiable, but then every logit is kept for the backward pass:
-    `token_loss` is the one to train with. `plan` chooses between the native loss and torch's
-    operators, None as a new `KernelPlan` does.
+    that of the states, float64 where the readout knows probabilities by itself. Differentiable, but
+    then every logit is kept for the backward pass: `token_loss` is the one to train with. `plan`
+    chooses between the native loss and torch's operators, None as a new `KernelPlan` does.
     """
     plan = KernelPlan() if plan is None else plan
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
     states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
-    nats_N = states_NH.new_zeros(targets_N.shape[0])
-    for softmax in readout.softmaxes(states_NH, targets_N):
+    direct_N = readout.direct_nats(states_NH, targets_N)
+    nats_N = states_NH.new_zeros(targets_N.shape[0]) if direct_N is None else direct_N
+    for softmax in () if direct_N is not None else readout.softmaxes(states_NH, targets_N):
         part_N = _nats_of_rows(softmax, plan)
         rows_N = softmax.rows_N
         nats_N = nats_N + part_N if rows_N is None else nats_N.index_add(0, rows_N, part_N)

@@ -109,7 +109,7 @@ def test_a_bridge_holds_no_stack():
 def test_rows_of_a_state_may_repeat():
     stack = stack_of(LSTMCell, 4, num_layers=2)
     state = final_state(stack, [3, 2, 1])
-    rows = select_rows(stack, state, torch.tensor([2, 2, 0]))
+    rows = select_rows(state, torch.tensor([2, 2, 0]))
     for made, given in zip(rows, state, strict=True):
         assert type(made) is type(given)
         for part, whole in zip(made, given, strict=True):

@@ -18,7 +18,8 @@ from elman.decoding.generation import (
 from elman.decoding.generation_state import GenerationState, reseed
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
-from elman.models.recurrent import ModelOutput, RecurrentLanguageModel
+from elman.models.language import ModelOutput
+from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator
 
 V = 11

@@ -75,7 +75,7 @@ class Translator:
     def reorder(self, before, rows_N):
         coverage_NS = before.coverage_NS
         return Between(
-            select_rows(self.decoder, before.state, rows_N),
+            select_rows(before.state, rows_N),
             before.memory.rows(rows_N),
             before.weights_NS.index_select(0, rows_N),
             None if coverage_NS is None else coverage_NS.index_select(0, rows_N),

@@ -29,6 +29,7 @@ from elman.checkpoints.training_state import (
 from elman.checkpoints.weights import (
     WeightsRecord,
     load_weights,
+    map_weights,
     read_weights_record,
     save_weights,
 )
@@ -184,6 +185,14 @@ class RunFolder:
         """
         self._check(read_weights_record(self.path / WEIGHTS).belonging, WEIGHTS)
         return load_weights(self.path / WEIGHTS, model)
+
+    def map_weights(self) -> tuple[Mapping[str, Tensor], WeightsRecord]:
+        """Return the tensors of the run as the disk has them, and what their header tells.
+
+        Raises `RunError` where they belong to other settings or another vocabulary.
+        """
+        self._check(read_weights_record(self.path / WEIGHTS).belonging, WEIGHTS)
+        return map_weights(self.path / WEIGHTS)
 
     def save_state(self, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> str:
         """Put the state of training in place of that saved before, after the rows of metrics."""

@@ -77,6 +77,20 @@ def write_tensor_file(
     return digest
 
 
+def map_tensor_file(path: Path, content: Content) -> TensorFile:
+    """Return what the file at `path` holds, its tensors mapped from the disk, not yet verified.
+
+    Nothing is read before it is used, and the file must stay as it is. Raises `RunError`.
+    """
+    header = read_tensor_header(path, content)
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in sorted(header.shapes)}
+    except _BROKEN as error:
+        raise _broken(path, error) from None
+    return TensorFile(path, content, tensors, header.facts, header.digest)
+
+
 def read_tensor_file(path: Path, content: Content) -> TensorFile:
     """Return what the file at `path` holds, not yet verified. Raises `RunError`."""
     header = read_tensor_header(path, content)

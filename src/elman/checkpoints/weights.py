@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from elman.checkpoints.belonging import Belonging
 from elman.checkpoints.tensor_file import (
     TensorFile,
+    map_tensor_file,
     read_tensor_file,
     read_tensor_header,
     write_tensor_file,
@@ -69,6 +70,17 @@ def load_weights(path: Path, model: nn.Module) -> WeightsRecord:
         for name, tensor in file.tensors.items():
             own[name].copy_(tensor)
     return record
+
+
+def map_weights(path: Path) -> tuple[Mapping[str, Tensor], WeightsRecord]:
+    """Return the tensors at `path` as the disk has them, verified, and what their header tells.
+
+    For arrays whose sizes only the file knows. Raises `RunError` where they were altered.
+    """
+    file = map_tensor_file(path, "weights")
+    shapes = {name: tuple(tensor.shape) for name, tensor in file.tensors.items()}
+    file.verify()
+    return file.tensors, _record(path, file.facts, file.digest, shapes)
 
 
 def tied_names(model: nn.Module) -> dict[str, str]:

@@ -4,7 +4,8 @@ import difflib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -104,7 +105,7 @@ def _facts_of_section(section: str, cls: type) -> Iterable[SettingFacts]:
     for item in fields(cls):
         annotation = hints[item.name]
         base, notes = _unwrap(annotation)
-        choices = tuple(str(choice) for choice in get_args(base)) if _is_choice(base) else ()
+        choices = _choices_of(base)
         form = _form_of(base)
         yield SettingFacts(
             section=section,
@@ -119,17 +120,34 @@ def _facts_of_section(section: str, cls: type) -> Iterable[SettingFacts]:
 
 
 def _unwrap(annotation: Any) -> tuple[Any, tuple[FieldInfo, ...]]:
-    if get_origin(annotation) is Annotated:
-        base, *notes = get_args(annotation)
-        return base, tuple(note for note in notes if isinstance(note, FieldInfo))
-    return annotation, ()
+    """Return what a setting is, and what is said of it; of an integer or a word, both."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, ()
+    base, *notes = get_args(annotation)
+    told = tuple(note for note in notes if isinstance(note, FieldInfo))
+    if _is_number_or_word(base):
+        number, _ = get_args(base)
+        told += _unwrap(number)[1]
+    return base, told
 
 
 def _is_choice(base: Any) -> bool:
     return get_origin(base) is Literal
 
 
+def _is_number_or_word(base: Any) -> bool:
+    return get_origin(base) in (Union, UnionType)
+
+
+def _choices_of(base: Any) -> tuple[str, ...]:
+    if _is_number_or_word(base):
+        return _choices_of(get_args(base)[1])
+    return tuple(str(choice) for choice in get_args(base)) if _is_choice(base) else ()
+
+
 def _form_of(base: Any) -> Form:
+    if _is_number_or_word(base):
+        return "integer"
     if _is_choice(base):
         return "choice"
     if get_origin(base) is tuple:
@@ -142,7 +160,7 @@ def _form_of(base: Any) -> Form:
 
 
 def _allowed(form: Form, choices: tuple[str, ...], notes: Sequence[FieldInfo]) -> str:
-    if choices:
+    if choices and form == "choice":
         return "one of " + ", ".join(choices)
     bounds = [
         f"{sign} {_bound_text(getattr(rule, name))}"
@@ -151,7 +169,8 @@ def _allowed(form: Form, choices: tuple[str, ...], notes: Sequence[FieldInfo]) -
         for rule in note.metadata
         if hasattr(rule, name)
     ]
-    return " ".join([dict(_WORDS)[form], " and ".join(bounds)]).strip()
+    words = " or ".join(["", *choices])
+    return " ".join([dict(_WORDS)[form], " and ".join(bounds)]).strip() + words
 
 
 def _bound_text(bound: float) -> str:

@@ -5,18 +5,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from elman.config.ngram_settings import NgramModel
 from elman.config.reading_settings import Count, OrNone, Share
 from elman.config.tag_settings import TaggerModel
 from elman.config.translate_settings import TransductionModel
 
 
 @dataclass(frozen=True)
-class ModelSettings(TaggerModel, TransductionModel):
+class ModelSettings(TaggerModel, TransductionModel, NgramModel):
     """What the model is made of."""
 
     kind: Annotated[
-        Literal["elman", "gru", "lstm", "mgu", "mingru", "minlstm"],
-        Field(description="The recurrent cell."),
+        Literal["elman", "gru", "lstm", "mgu", "mingru", "minlstm", "ngram"],
+        Field(description="The recurrent cell, or for a language model: ngram, which counts."),
     ] = "lstm"
     input: Annotated[
         Literal["embedding", "one-hot", "series"],

@@ -24,7 +24,7 @@ from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.native_generation import GeneratorRows, NativeGenerator, RowChoices, States
 from elman.layers.stack import StackState
-from elman.models.recurrent import ModelOutput, RecurrentLanguageModel
+from elman.models.language import LanguageModel, ModelOutput
 
 PROMPT_CHUNK = 512
 """Ids of a prompt read at once; memory does not grow with its length."""
@@ -45,7 +45,7 @@ class Generation:
 
     def __init__(
         self,
-        model: RecurrentLanguageModel,
+        model: LanguageModel,
         sampling: SamplingSettings,
         *,
         plan: KernelPlan,
@@ -54,7 +54,7 @@ class Generation:
         packed: NativeGenerator | None = None,
     ) -> None:
         self._model, self._plan, self._sampling = model, plan, sampling
-        self._device, self._packed = model.readout.weight.device, packed
+        self._device, self._packed = model.device, packed
         self._forbidden_ids = tuple(sorted(forbidden_ids))
         self._stop_ids = frozenset(stop_ids)
         self._require_ids(self._forbidden_ids, "forbidden_ids")
@@ -352,8 +352,8 @@ def last_logits(output: ModelOutput, plan: KernelPlan) -> Tensor:
     `TokenReadout.logits` by torch's product. Both agree within float32 rounding.
     """
     readout, states_H = output.readout, output.states_BTH[0, -1]
-    weight = readout.weight
-    if plan.choice == "reference" or weight.device.type != "cpu" or weight.dtype != torch.float32:
+    of_kind = states_H.device.type == "cpu" and states_H.dtype == torch.float32
+    if plan.choice == "reference" or not of_kind:
         return readout.logits(states_H)
     return readout.logits(states_H, _vector_product)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from elman.decoding.filters import SamplingSettings
 from elman.errors import RunError, SettingError
 from elman.layers.stack import StackState
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel, state_parts
 
 FORMER_GENERATOR = "sampling_generator"
 """What states of earlier versions hold: the position of a generator that is in use no more."""
@@ -37,8 +37,8 @@ class GenerationState:
         """Return the tensors, copied: `cell.0.h` and so on."""
         named = dict[str, Tensor]()
         for place, cell_state in enumerate(self.model_state or ()):
-            for name, part in zip(_part_names(cell_state), cell_state, strict=True):
-                named[f"cell.{place}.{name}"] = torch.from_numpy(part.numpy(force=True).copy())
+            for name, part in state_parts(place, cell_state):
+                named[name] = torch.from_numpy(part.numpy(force=True).copy())
         return named
 
     def facts(self) -> GenerationFacts:
@@ -57,7 +57,7 @@ class GenerationState:
         cls,
         tensors: Mapping[str, Tensor],
         facts: Mapping[str, object],
-        model: RecurrentLanguageModel,
+        model: LanguageModel,
     ) -> "GenerationState":
         """Return the state that `tensors` and `facts` hold; `RunError` if it is not of `model`."""
         try:
@@ -93,28 +93,13 @@ def reseed(state: GenerationState, seed: int) -> GenerationState:
 _SAMPLING_NAMES = ("temperature", "top_k", "top_p", "min_p", "seed")
 
 
-def _part_names(cell_state: tuple[Tensor, ...]) -> tuple[str, ...]:
-    """Return h, c and so on from the fields h_BH, c_BH of a cell's state."""
-    fields: tuple[str, ...] = getattr(type(cell_state), "_fields", ())
-    return tuple(field.partition("_")[0] for field in fields)
-
-
-def _model_state(tensors: Mapping[str, Tensor], model: RecurrentLanguageModel) -> StackState:
-    cells = []
-    for place, zeros in enumerate(model.zero_state(1)):
-        parts = []
-        for name, zero in zip(_part_names(zeros), zeros, strict=True):
-            part = tensors.get(f"cell.{place}.{name}")
-            if part is None:
-                raise _damaged(f"no cell.{place}.{name}")
-            if part.shape != zero.shape:
-                raise _damaged(
-                    f"cell.{place}.{name} of sizes {list(part.shape)} where this model "
-                    f"has {list(zero.shape)}"
-                )
-            parts.append(part.to(dtype=zero.dtype, device=zero.device, copy=True))
-        cells.append(model.stack.cell(place).pack_state(parts))
-    return tuple(cells)
+def _model_state(tensors: Mapping[str, Tensor], model: LanguageModel) -> StackState:
+    try:
+        return model.state_of(tensors)
+    except KeyError as missing:
+        raise _damaged(f"no {missing.args[0]}") from missing
+    except ValueError as error:
+        raise _damaged(str(error)) from error
 
 
 def _whole(facts: Mapping[str, object], name: str, *, below: int) -> int:

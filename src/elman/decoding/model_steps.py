@@ -6,10 +6,10 @@ from elman.decoding.search import StepFunctions
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.context import select_rows
 from elman.layers.stack import StackState
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel
 
 
-def language_steps(model: RecurrentLanguageModel, plan: KernelPlan) -> StepFunctions[StackState]:
+def language_steps(model: LanguageModel, plan: KernelPlan) -> StepFunctions[StackState]:
     """Return the functions of `model`: dropout is off, the state is the stack's.
 
     Start from `model.zero_state(B)`, or from the state after a prompt, of which the last id has
@@ -22,6 +22,6 @@ def language_steps(model: RecurrentLanguageModel, plan: KernelPlan) -> StepFunct
         return logits_NV.log_softmax(dim=1), output.state
 
     def reorder(state: StackState, rows_N: Tensor) -> StackState:
-        return select_rows(model.stack, state, rows_N)
+        return select_rows(state, rows_N)
 
     return StepFunctions(step, reorder)

@@ -16,11 +16,12 @@ from elman.kernels.native_generation import (
 )
 from elman.layers.readout import Readout
 from elman.layers.stack import StackState
+from elman.models.language import LanguageModel
 from elman.models.recurrent import RecurrentLanguageModel
 
 
 def pack_for_generation(
-    model: RecurrentLanguageModel, plan: KernelPlan, precision: WeightPrecision = "float32"
+    model: LanguageModel, plan: KernelPlan, precision: WeightPrecision = "float32"
 ) -> tuple[NativeGenerator | None, str]:
     """Return `model` as it is now, packed, and how it runs; None and why where the loop must do.
 
@@ -28,6 +29,8 @@ def pack_for_generation(
     """
     if plan.choice in ("reference", "torch"):
         return None, f"reference: the choice of kernels is {plan.choice}"
+    if not isinstance(model, RecurrentLanguageModel):
+        return None, "reference: only a recurrent model has weights to pack"
     if model.stack.num_directions != 1:
         return None, "reference: a backward reader needs the whole text"
     if not isinstance(model.readout, Readout):
@@ -51,16 +54,16 @@ def rows_of(state: StackState) -> States:
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def cells_of(rows_BS: States, model: RecurrentLanguageModel) -> StackState:
+def cells_of(rows_BS: States, model: LanguageModel) -> StackState:
     """Return the state that `rows_of` made rows_BS of, copied."""
     cells, start = [], 0
-    for place in range(len(model.stack.cells)):
-        cell = model.stack.cell(place)
+    for zeros in model.zero_state(1):
         parts = []
-        for size in cell.state_sizes:
-            parts.append(torch.from_numpy(rows_BS[:, start : start + size].copy()))
-            start += size
-        cells.append(cell.pack_state(parts))
+        for zero in zeros:
+            end = start + zero.shape[1]
+            parts.append(torch.from_numpy(rows_BS[:, start:end].copy()))
+            start = end
+        cells.append(type(zeros)(*parts))
     return tuple(cells)
 
 

@@ -15,7 +15,8 @@ from elman.kernels.native_generation import NativeGenerator, WeightPrecision
 from elman.layers.embedding import EmbeddingGradient
 from elman.layers.readout import Readout
 from elman.layers.stack import StackState
-from elman.models.recurrent import ModelOutput, RecurrentLanguageModel
+from elman.models.language import ModelOutput
+from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator as new_generator
 
 STEPS = 127

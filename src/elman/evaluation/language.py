@@ -13,7 +13,7 @@ from elman.evaluation.units import LanguageScore, LanguageTally
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
 from elman.losses import LossSum, token_loss, token_nats
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel
 
 Ids = npt.NDArray[np.integer]
 OnTokens = Callable[[npt.NDArray[np.float64], npt.NDArray[np.int64]], None]
@@ -30,7 +30,7 @@ POOL_BATCHES = 32
 
 
 def score_stream(
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     chunks: Iterable[Ids],
     *,
     plan: KernelPlan,
@@ -51,7 +51,7 @@ def score_stream(
     _require_positive("window", window)
     tally = LanguageTally(unk_id=unk_id)
     state: StackState | None = None
-    device = model.readout.weight.device
+    device = model.device
     with torch.inference_mode():
         for ids_N in _windows(chunks, window, boundary_id):
             ids_BT = torch.from_numpy(ids_N).unsqueeze(0).to(device)
@@ -66,7 +66,7 @@ def score_stream(
 
 
 def score_lines(
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     lines: Iterable[Ids],
     *,
     plan: KernelPlan,
@@ -107,7 +107,7 @@ def score_lines(
 
 
 def validation_loss(
-    model: RecurrentLanguageModel, source: BatchSource[TokenBatch], *, plan: KernelPlan
+    model: LanguageModel, source: BatchSource[TokenBatch], *, plan: KernelPlan
 ) -> LossSum:
     """Return the loss of one epoch of `source`, in lanes, as training asks for it again and again.
 
@@ -117,7 +117,7 @@ def validation_loss(
     """
     total = LossSum.zero()
     state: StackState | None = None
-    device = model.readout.weight.device
+    device = model.device
     with torch.inference_mode():
         for index in range(source.batches_per_epoch(0)):
             batch = source.batch(0, index)
@@ -163,13 +163,13 @@ def _framed(ids_N: Ids, boundary_id: int) -> npt.NDArray[np.int64]:
 
 
 def _score_rows(
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     rows: list[npt.NDArray[np.int64]],
     window: int,
     plan: KernelPlan,
 ) -> list[npt.NDArray[np.float64]]:
     """Return -ln p of every id but the first of each row; rows come longest first."""
-    device = model.readout.weight.device
+    device = model.device
     lengths_B = torch.tensor([len(row) - 1 for row in rows])
     longest = int(lengths_B[0])
     nats_BT = np.zeros((len(rows), longest), dtype=np.float64)

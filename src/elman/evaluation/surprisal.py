@@ -12,7 +12,7 @@ from elman.errors import ShapeError
 from elman.evaluation.language import STREAM_WINDOW, Ids, score_lines, score_stream
 from elman.evaluation.units import LanguageScore, nats_to_bits
 from elman.kernels.dispatch import KernelPlan
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel
 
 SURPRISAL_COLUMNS = ("start", "end", "token", "surprisal_bits", "unknown")
 BITS_PER_NAT = nats_to_bits(1.0)
@@ -46,7 +46,7 @@ def in_parts(rows: TokenRows, most: int) -> Iterator[TokenRows]:
 
 
 def score_stream_rows(
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     chunks: Iterable[TokenRows],
     table: TextIO | None,
     *,
@@ -103,7 +103,7 @@ def score_stream_rows(
 
 
 def score_line_rows(
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     lines: Iterable[TokenRows],
     table: TextIO | None,
     *,

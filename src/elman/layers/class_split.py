@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, log_softmax
 
 from elman.errors import SettingError
-from elman.layers.readout import Product, Softmax, TokenReadout
+from elman.layers.readout import Product, Softmax, SoftmaxReadout
 
 
 class ClassTail(nn.Module):
@@ -22,7 +22,7 @@ class ClassTail(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_words))
 
 
-class ClassSplitReadout(TokenReadout):
+class ClassSplitReadout(SoftmaxReadout):
     """A softmax over the frequent words and one entry for each class of rarer ones.
 
         p(w) = p_head(w)                           for the first c_1 words

@@ -14,12 +14,9 @@ BridgeKind = Literal["copy", "projection", "tanh"]
 BridgeSource = Literal["all", "forward", "backward"]
 
 
-def select_rows(stack: RecurrentStack, state: StackState, rows_N: Tensor) -> StackState:
+def select_rows(state: StackState, rows_N: Tensor) -> StackState:
     """Return the state of these rows of the batch, which may repeat and come in any order."""
-    return tuple(
-        stack.cell(place).pack_state([part.index_select(0, rows_N) for part in cell_state])
-        for place, cell_state in enumerate(state)
-    )
+    return tuple(type(part)(*(tensor.index_select(0, rows_N) for tensor in part)) for part in state)
 
 
 class StateBridge(nn.Module):

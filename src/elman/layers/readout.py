@@ -28,14 +28,7 @@ class Softmax(NamedTuple):
 
 
 class TokenReadout(nn.Module, ABC):
-    """What makes a distribution over the next token of a state, by one softmax or several.
-
-    `weight` and `bias` are those of the softmax that every token needs; they say which type and
-    device the readout has.
-    """
-
-    weight: nn.Parameter
-    bias: nn.Parameter
+    """What makes a distribution over the next token of a state: softmaxes, or tables."""
 
     @abstractmethod
     def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
@@ -43,6 +36,10 @@ class TokenReadout(nn.Module, ABC):
 
         states_NH [N, H], targets_N [N] ids. This is all that a loss needs to do without the logits.
         """
+
+    def direct_nats(self, states_NH: Tensor, targets_N: Tensor) -> Tensor | None:
+        """Return −log p(target) of each row where no softmax makes it; None: `softmaxes` do."""
+        return None
 
     @abstractmethod
     def logits(self, states_BTH: Tensor, product: Product = linear) -> Tensor:
@@ -61,7 +58,18 @@ class TokenReadout(nn.Module, ABC):
         return self.logits(states_BTH)
 
 
-class Readout(TokenReadout):
+class SoftmaxReadout(TokenReadout):
+    """A readout of one softmax or several.
+
+    `weight` and `bias` are those of the softmax that every token needs; they say which type and
+    device the readout has.
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter
+
+
+class Readout(SoftmaxReadout):
     """logits_t = W (P states_t) + b, with W [V, F], b [V]; the projection P [F, H] only when F ≠ H.
 
     Untied, F = H and there is no P. Tied, W is the very tensor of the embedding, F = E, and P is

@@ -191,7 +191,7 @@ class AttendingDecoder(nn.Module):
     def reordered(self, state: DecoderState, rows_N: Tensor) -> DecoderState:
         """Return the state of these rows, which may repeat and come in any order."""
         return DecoderState(
-            select_rows(self.stack, state.stack, rows_N),
+            select_rows(state.stack, rows_N),
             _rows(state.context_BC, rows_N),
             _rows(state.coverage_BS, rows_N),
         )

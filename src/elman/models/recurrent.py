@@ -1,7 +1,6 @@
 """The recurrent language model: embed, run the stack, read out."""
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,9 +11,9 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.class_split import ClassSplitReadout
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, EmbeddingGradient, one_hot_inputs
-from elman.layers.readout import Readout, TokenReadout
+from elman.layers.readout import Readout, SoftmaxReadout
 from elman.layers.stack import RecurrentStack, StackState
-from elman.models.learnt import LearntModel
+from elman.models.language import LanguageModel, ModelOutput
 from elman.models.stacking import describe_noise, stack_options
 
 EMBEDDING_STD = 1.0
@@ -23,15 +22,7 @@ TIED_STD_SCALE = 2.0
 """Times 1 / √E, the deviation of new embeddings whose products with the states are the logits."""
 
 
-class ModelOutput(NamedTuple):
-    """What a model hands on: states, the readout that makes logits of them, the state after."""
-
-    states_BTH: Tensor
-    readout: TokenReadout
-    state: StackState
-
-
-class RecurrentLanguageModel(LearntModel):
+class RecurrentLanguageModel(LanguageModel):
     """(ids, state) → (states, readout, state): a distribution over the next token at every step.
 
         x_t = drop(embedding(ids_t));  h_t, state = stack(x_t, state);  y_t = readout(drop(h_t))
@@ -61,10 +52,10 @@ class RecurrentLanguageModel(LearntModel):
             ],
             options=stack_options(settings),
         )
-        self.readout = self._new_readout(written)
+        self.readout: SoftmaxReadout = self._new_readout(written)
         self.initialise(generator)
 
-    def _new_readout(self, written: int) -> TokenReadout:
+    def _new_readout(self, written: int) -> SoftmaxReadout:
         """Return the readout of states of width `written`; `cutoffs` must be chosen by now."""
         s = self.settings
         if s.softmax == "adaptive":
@@ -103,6 +94,11 @@ class RecurrentLanguageModel(LearntModel):
             x_BTE, state, lengths_B, plan=plan, generator=generator, recompute=recompute
         )
         return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
+
+    @property
+    def has_own_embedding(self) -> bool:
+        """Whether the embedding is there, and is not the readout's matrix as well."""
+        return self.embedding is not None and not self.settings.tie_weights
 
     def _inputs(
         self, ids_BT: Tensor, generator: torch.Generator | None, gradient: EmbeddingGradient

@@ -1,17 +1,13 @@
 """Count models of a run's own training text, scored on the same held-out text in the same unit."""
 
-from collections.abc import Iterator
-
 import numpy as np
-import numpy.typing as npt
 
 from elman.config.settings import Settings
-from elman.data.token_array import LineArray
 from elman.evaluation.units import LanguageScore, LanguageTally
-from elman.models.count import CountModel
-from elman.recipes.held_out import stream_boundary
-from elman.recipes.preparing import Part, PartName, PreparedText
-from elman.text.vocabulary import Vocabulary
+from elman.models.ngram.counting import count_grams
+from elman.models.ngram.smoothing import estimate
+from elman.recipes.counting import occurrences
+from elman.recipes.preparing import PartName, PreparedText
 
 
 def count_score(
@@ -21,27 +17,11 @@ def count_score(
 
     Tokens, targets and units are those of the recurrent model, so that the figures compare.
     """
-    vocabulary = prepared.tokenizer.vocabulary
-    model = CountModel.fit(
-        _sequences(settings, vocabulary, prepared.parts["train"]),
-        order=order,
-        vocabulary_size=len(vocabulary),
-    )
+    vocabulary, size = prepared.tokenizer.vocabulary, len(prepared.tokenizer.vocabulary)
+    learnt = occurrences(settings, vocabulary, prepared.parts["train"])
+    tables = estimate(count_grams(learnt, order=order, vocabulary_size=size), size).tables
     part = prepared.parts[on]
+    where = occurrences(settings, vocabulary, part)
     tally = LanguageTally(unk_id=vocabulary.unk_id)
-    for ids_N in _sequences(settings, vocabulary, part):
-        tally.add(-model.log_probs([ids_N]), np.asarray(ids_N[1:]))
+    tally.add(-tables.log_probs(where), np.asarray(where.ids_N[where.depths_N > 0]))
     return tally.score().with_text(characters=part.characters, utf8_bytes=part.utf8_bytes)
-
-
-def _sequences(
-    settings: Settings, vocabulary: Vocabulary, part: Part
-) -> Iterator[npt.NDArray[np.integer]]:
-    """Yield what is counted: framed lines, or the stream after its start mark if it has one."""
-    if isinstance(part.ids, LineArray):
-        assert vocabulary.boundary_id is not None
-        yield from part.ids.framed(vocabulary.boundary_id)
-        return
-    boundary_id = stream_boundary(settings, vocabulary)
-    ids_N = np.asarray(part.ids)
-    yield ids_N if boundary_id is None else np.concatenate([[boundary_id], ids_N])

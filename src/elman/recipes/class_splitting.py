@@ -11,7 +11,7 @@ from elman.config.settings import Settings
 from elman.data.token_array import LINES_AT_ONCE, LineArray
 from elman.errors import SettingError
 from elman.layers.class_split import ClassSplitReadout
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel
 from elman.recipes.preparing import PreparedText
 
 LEAST_VOCABULARY = 1000
@@ -62,7 +62,7 @@ def with_cutoffs(settings: Settings, prepared: PreparedText) -> Settings:
     return replace(settings, model=replace(model, cutoffs=cheapest_cutoffs(counts_V, model)))
 
 
-def order_readout(model: RecurrentLanguageModel, prepared: PreparedText) -> None:
+def order_readout(model: LanguageModel, prepared: PreparedText) -> None:
     """Give a split output of a new model the order of the counts; another output has none."""
     if isinstance(model.readout, ClassSplitReadout):
         model.readout.order_by(torch.from_numpy(token_counts(prepared)))

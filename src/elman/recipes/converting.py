@@ -96,22 +96,33 @@ def export_run(run: str | Path, target: Target, out: Path) -> Conversion:
             allowed=f"a name that ends in {SUFFIXES[target]}" if SUFFIXES[target] else "a folder",
         )
     trained = open_trained(run)
-    _refuse_zoneout(trained, target)
+    model = _recurrent(trained, target)
+    _refuse_zoneout(model, target)
     ancestor = next(parent for parent in out.absolute().parents if parent.is_dir())
     with tempfile.TemporaryDirectory(prefix=".elman-", dir=ancestor) as aside:
-        proof, notices = _EXPORTS[target](trained, Path(aside) / out.name)
+        proof, notices = _EXPORTS[target](trained, model, Path(aside) / out.name)
         beside = [path for path in Path(aside).iterdir() if (out.parent / path.name).exists()]
         if beside and target != "torch":
             raise ConversionError(f"{out.parent / beside[0].name} is there already")
         out.parent.mkdir(parents=True, exist_ok=True)
         for path in sorted(Path(aside).iterdir()):
             path.rename(out.parent / path.name)
-    return Conversion(out, proof, (*notices, *_left_out(trained, target)))
+    return Conversion(out, proof, (*notices, *_left_out(model, target)))
 
 
-def _refuse_zoneout(trained: TrainedModel, target: Target) -> None:
+def _recurrent(trained: TrainedModel, target: Target) -> RecurrentLanguageModel:
+    """Return the model. Raises `ConversionError` where it is of another kind."""
+    if isinstance(trained.model, RecurrentLanguageModel):
+        return trained.model
+    raise ConversionError(
+        f"only recurrent models can be written for {target}",
+        got=f"model.kind = {trained.settings.model.kind}",
+    )
+
+
+def _refuse_zoneout(model: RecurrentLanguageModel, target: Target) -> None:
     """Raise `ConversionError` where the expectation of zoneout acts in use as well."""
-    s = trained.model.settings
+    s = model.settings
     if s.zoneout or s.zoneout_cell:
         raise ConversionError(
             f"{target} has no zoneout, whose expectation acts when the model is used",
@@ -120,9 +131,9 @@ def _refuse_zoneout(trained: TrainedModel, target: Target) -> None:
         )
 
 
-def _left_out(trained: TrainedModel, target: Target) -> Iterator[str]:
+def _left_out(model: RecurrentLanguageModel, target: Target) -> Iterator[str]:
     """Yield a sentence for what the export has in another form, or not at all."""
-    s = trained.model.settings
+    s = model.settings
     dropouts = [name for name in _TRAINING_ONLY if getattr(s, name)]
     if target in ("keras", "py"):  # Keras' converter tells its own; plain Python has every cell
         return
@@ -134,7 +145,7 @@ def _left_out(trained: TrainedModel, target: Target) -> Iterator[str]:
         yield "the input gate has rows of its own: those of the forget gate, negated"
     if s.kind == "mgu" and target != "torch":
         yield "the one gate stands twice, as both gates of a GRU"
-    written = trained.model.stack.output_size
+    written = model.stack.output_size
     if s.tie_weights and s.embedding_size != written and target == "torch":
         yield "the output is no longer tied: projection and embedding became one matrix"
 
@@ -166,32 +177,40 @@ def import_model(request: ImportRequest, out: Path) -> Conversion:
     return Conversion(out, imported.proof, tuple(notices))
 
 
-def _to_torch(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+def _to_torch(
+    trained: TrainedModel, model: RecurrentLanguageModel, out: Path
+) -> tuple[Proof, tuple[str, ...]]:
     from elman.checkpoints.foreign.torch_folder import export_torch
 
-    return export_torch(trained.model, trained.tokenizer.to_json(), out), ()
+    return export_torch(model, trained.tokenizer.to_json(), out), ()
 
 
-def _to_keras(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+def _to_keras(
+    trained: TrainedModel, model: RecurrentLanguageModel, out: Path
+) -> tuple[Proof, tuple[str, ...]]:
     from elman.checkpoints.foreign.keras_file import export_keras
 
-    export = export_keras(trained.model, trained.tokenizer.to_json(), out)
+    export = export_keras(model, trained.tokenizer.to_json(), out)
     return export.proof, export.notices
 
 
-def _to_onnx(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+def _to_onnx(
+    trained: TrainedModel, model: RecurrentLanguageModel, out: Path
+) -> tuple[Proof, tuple[str, ...]]:
     from elman.checkpoints.foreign.onnx_model import language_model_to_onnx
     from elman.checkpoints.foreign.onnx_proof import prove_onnx
 
-    language_model_to_onnx(trained.model, out, trained.tokenizer)
-    return prove_onnx(trained.model, out), ()
+    language_model_to_onnx(model, out, trained.tokenizer)
+    return prove_onnx(model, out), ()
 
 
-def _to_python(trained: TrainedModel, out: Path) -> tuple[Proof, tuple[str, ...]]:
+def _to_python(
+    trained: TrainedModel, model: RecurrentLanguageModel, out: Path
+) -> tuple[Proof, tuple[str, ...]]:
     from elman.checkpoints.foreign.python_file import export_python, prove_python
 
-    export_python(trained.settings, trained.model, trained.tokenizer.to_json(), out)
-    return prove_python(trained.model, out), ()
+    export_python(trained.settings, model, trained.tokenizer.to_json(), out)
+    return prove_python(model, out), ()
 
 
 def _from_torch(request: ImportRequest, notify: Callable[[str], object]) -> _Imported:
@@ -238,7 +257,7 @@ def _from_onnx(request: ImportRequest, notify: Callable[[str], object]) -> _Impo
     return _Imported(found.model.settings, found.model.state_dict(), tokenizer_json, proof)
 
 
-_Export = Callable[[TrainedModel, Path], tuple[Proof, tuple[str, ...]]]
+_Export = Callable[[TrainedModel, RecurrentLanguageModel, Path], tuple[Proof, tuple[str, ...]]]
 _Import = Callable[[ImportRequest, Callable[[str], object]], _Imported]
 _EXPORTS: Mapping[Target, _Export] = MappingProxyType(
     {"torch": _to_torch, "keras": _to_keras, "onnx": _to_onnx, "py": _to_python}

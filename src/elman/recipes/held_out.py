@@ -16,7 +16,7 @@ from elman.evaluation.language import score_lines, score_stream, validation_loss
 from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel
 from elman.recipes.preparing import Part, PartName, PreparedText
 from elman.text.vocabulary import Vocabulary
 from elman.training.loop import Trainer
@@ -65,7 +65,7 @@ def _require_short_lines(longest: int, settings: Settings) -> None:
 
 
 def validation_source(
-    settings: Settings, prepared: PreparedText, trainer: Trainer[RecurrentLanguageModel, TokenBatch]
+    settings: Settings, prepared: PreparedText, trainer: Trainer[LanguageModel, TokenBatch]
 ) -> Callable[[], LossSum] | None:
     """Return a function that measures the held-out loss to choose by, None without such a text.
 
@@ -86,7 +86,7 @@ def validation_source(
 
 
 def held_out_scores(
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     settings: Settings,
     prepared: PreparedText,
     plan: KernelPlan,
@@ -111,7 +111,7 @@ def held_out_scores(
 
 
 def score_part(
-    model: RecurrentLanguageModel,
+    model: LanguageModel,
     settings: Settings,
     prepared: PreparedText,
     part: Part,

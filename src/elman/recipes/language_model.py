@@ -9,6 +9,7 @@ from elman.data.batches import BatchSource, TokenBatch
 from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
+from elman.models.language import LanguageModel
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.class_splitting import order_readout, with_cutoffs
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
@@ -22,10 +23,10 @@ from elman.text.tokenizer_file import tokenizer_from_json
 from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
 
-LanguageModelRun = Run[PreparedText, RecurrentLanguageModel, TokenBatch]
+LanguageModelRun = Run[PreparedText, LanguageModel, TokenBatch]
 
 
-class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
+class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
     """A recurrent language model: every token of a text from those before it."""
 
     @property
@@ -57,7 +58,7 @@ class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
         """Return `settings` with the cutoffs of a split output."""
         return with_cutoffs(settings, prepared)
 
-    def model(self, settings: Settings, prepared: PreparedText) -> RecurrentLanguageModel:
+    def model(self, settings: Settings, prepared: PreparedText) -> LanguageModel:
         """Return a new recurrent language model, its output in the order of the counts."""
         model = RecurrentLanguageModel(
             settings.model,
@@ -68,8 +69,8 @@ class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
         return model
 
     def objective(
-        self, model: RecurrentLanguageModel, settings: Settings, prepared: PreparedText
-    ) -> LanguageObjective:
+        self, model: LanguageModel, settings: Settings, prepared: PreparedText
+    ) -> LanguageObjective[LanguageModel]:
         """Return next-token prediction."""
         return LanguageObjective(model, settings.training)
 
@@ -83,14 +84,14 @@ class LanguageTask(Task[PreparedText, RecurrentLanguageModel, TokenBatch]):
         self,
         settings: Settings,
         prepared: PreparedText,
-        trainer: Trainer[RecurrentLanguageModel, TokenBatch],
+        trainer: Trainer[LanguageModel, TokenBatch],
     ) -> Callable[[], LossSum] | None:
         """Return the held-out loss in lanes, which is quick and a little too high."""
         return validation_source(settings, prepared, trainer)
 
     def scores(
         self,
-        model: RecurrentLanguageModel,
+        model: LanguageModel,
         settings: Settings,
         prepared: PreparedText,
         plan: KernelPlan,

@@ -86,17 +86,17 @@ def start_run(
     Raises `ElmanError` for settings and files that cannot be used; a folder made for a run that
     could not begin is taken away again.
     """
-    early = _settings(task, request, ())
+    early = merged_settings(task, request, ())
     folder = RunFolder.create(request.out)
     cache = folder.path / CACHE
     try:
         cache.mkdir(exist_ok=True)
         on_stage("reading the data …")
         first = () if request.config_text else task.first_suggestions(early, cache)
-        early = _settings(task, request, first)
+        early = merged_settings(task, request, first)
         prepared = task.prepare(early, cache)
         more = _suggestions(task, request, early, prepared)
-        settings = _settings(task, request, (*first, *more))
+        settings = merged_settings(task, request, (*first, *more))
         if request.budget_seconds is not None:
             on_stage("measuring how fast this machine is …")
         return _begin(task, request, folder, settings, prepared)
@@ -219,7 +219,7 @@ def _suggestions(
     return () if given else ("training.epochs=10",)
 
 
-def _settings(
+def merged_settings(
     task: Task[Any, Any, Any], request: TrainRequest, suggestions: tuple[str, ...]
 ) -> Settings:
     """Return defaults, then suggestions, then the file, then the overrides; checked."""

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from elman.decoding.packing import pack_for_generation
 from elman.decoding.rounding import RoundedLanguageModel
-from elman.errors import ElmanError
+from elman.errors import ElmanError, SettingError
 from elman.evaluation.units import LanguageScore
 from elman.kernels.native_generation import NativeGenerator, WeightPrecision
+from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.corpus import open_corpus
 from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel
@@ -50,6 +51,12 @@ def pack(
     packed, how = pack_for_generation(trained.model, trained.plan, precision)
     if precision == "float32":
         return trained, packed, how
+    if not isinstance(trained.model, RecurrentLanguageModel):
+        raise SettingError(
+            "weights of fewer bits are those of a recurrent model",
+            got=f"--precision {precision} with model.kind = {trained.settings.model.kind}",
+            allowed="--precision float32",
+        )
     how = how if packed is not None else f"{how}, {precision} weights"
     rounded = RoundedLanguageModel(trained.model, precision, packed)
     return replace(trained, model=rounded), packed, how

@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from elman.checkpoints.run_folder import MANIFEST, RunFolder
 from elman.config.fields import shown
+from elman.config.model_settings import ModelSettings
 from elman.config.reading_settings import TaskName
 from elman.config.settings import Settings
 from elman.config.text_settings import TextSettings
-from elman.errors import RunError
+from elman.errors import RunError, ShapeError
 from elman.kernels.dispatch import KernelPlan
+from elman.models.language import LanguageModel
+from elman.models.ngram_model import NgramLanguageModel
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
@@ -28,7 +31,7 @@ class TrainedModel:
     path: Path
     settings: Settings
     tokenizer: Tokenizer
-    model: RecurrentLanguageModel
+    model: LanguageModel
     plan: KernelPlan
     weights_digest: str
 
@@ -124,15 +127,27 @@ def open_trained(path: str | Path) -> TrainedModel:
         )
     tokenizer = tokenizer_from_json(folder.tokenizer_json)
     require_same_text(settings.text, tokenizer, folder.path)
-    model = RecurrentLanguageModel(
-        settings.model, len(tokenizer.vocabulary), generator(0, "initialisation")
-    )
-    record = folder.load_weights(model)
+    model, digest = _opened_model(folder, settings.model, len(tokenizer.vocabulary))
     return TrainedModel(
         folder.path,
         settings,
         tokenizer,
         model,
         KernelPlan(settings.training.kernels),
-        record.digest,
+        digest,
     )
+
+
+def _opened_model(
+    folder: RunFolder, settings: ModelSettings, vocabulary_size: int
+) -> tuple[LanguageModel, str]:
+    """Return the language model of a run with its weights, and their digest."""
+    if settings.kind == "ngram":
+        tensors, record = folder.map_weights()
+        try:
+            counts = NgramLanguageModel.from_tensors(settings, tensors, vocabulary_size)
+        except ShapeError as error:
+            raise RunError(f"the tables of {folder.path} do not fit together: {error}") from None
+        return counts, record.digest
+    model = RecurrentLanguageModel(settings, vocabulary_size, generator(0, "initialisation"))
+    return model, folder.load_weights(model).digest

@@ -1,5 +1,7 @@
 """Next-token prediction as what a trainer improves."""
 
+from typing import Generic, TypeVar
+
 import torch
 
 from elman.config.training_settings import TrainingSettings
@@ -8,19 +10,21 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.embedding import EmbeddingGradient
 from elman.layers.stack import StackState
 from elman.losses import training_loss
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel
 from elman.training.objective import StepLoss
 from elman.training.optimisers import takes_rows
 
+LanguageModelT = TypeVar("LanguageModelT", bound=LanguageModel)
 
-class LanguageObjective:
+
+class LanguageObjective(Generic[LanguageModelT]):
     """Σ −log p(target) over the positions of a batch; the state is carried from batch to batch.
 
     Smoothed targets (`training.label_smoothing`) change what is minimised alone: the plain loss is
     that of the targets themselves.
     """
 
-    def __init__(self, model: RecurrentLanguageModel, settings: TrainingSettings) -> None:
+    def __init__(self, model: LanguageModelT, settings: TrainingSettings) -> None:
         self.model, self._settings = model, settings
         self._embedding_gradient = _embedding_gradient(model, settings)
 
@@ -61,14 +65,11 @@ class LanguageObjective:
         return self.model.zero_state(batch_size)
 
 
-def _embedding_gradient(
-    model: RecurrentLanguageModel, settings: TrainingSettings
-) -> EmbeddingGradient:
+def _embedding_gradient(model: LanguageModel, settings: TrainingSettings) -> EmbeddingGradient:
     """Return "rows" where nothing else adds to the embedding's gradient and none other is needed.
 
     A window meets a few hundred words, and a vocabulary has many thousands.
     """
-    embedding = model.embedding
-    if embedding is None or model.settings.tie_weights or embedding.weight.device.type != "cpu":
+    if not model.has_own_embedding or model.device.type != "cpu":
         return "dense"
     return "rows" if takes_rows(settings) else "dense"

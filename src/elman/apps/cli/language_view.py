@@ -8,7 +8,7 @@ from elman.apps.cli.training_view import TITLES, TrainingView, tell_names
 from elman.config.text_settings import Level
 from elman.data.batches import TokenBatch
 from elman.evaluation.units import nats_to_bits
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language import LanguageModel
 from elman.recipes.language_model import LanguageModelRun, LanguageTask
 from elman.recipes.preparing import Part, PreparedText
 from elman.training.events import ValidationEvent
@@ -17,7 +17,7 @@ MOST_NATS = 20.0
 """A loss above this is told as a power: its perplexity is a number that nobody reads."""
 
 
-class LanguageView(TrainingView[PreparedText, RecurrentLanguageModel, TokenBatch]):
+class LanguageView(TrainingView[PreparedText, LanguageModel, TokenBatch]):
     """Characters and tokens read; bits a character or perplexity; the table of exact scores."""
 
     @property
@@ -27,13 +27,16 @@ class LanguageView(TrainingView[PreparedText, RecurrentLanguageModel, TokenBatch
 
     def tell_data(self, run: LanguageModelRun) -> None:
         """Tell how much text there is to learn from, and how much is held out."""
-        prepared, settings = run.prepared, run.settings
+        self.tell_text(run.prepared, run.settings.text.level)
+
+    def tell_text(self, prepared: PreparedText, level: Level) -> None:
+        """Tell how much text of a level there is."""
         train = prepared.parts["train"]
         tell_names([report.name for report in prepared.reports])
         lines = f" in {train.num_lines:,} lines, each with a stop mark" if train.num_lines else ""
         say(
             f"text:  {train.characters:,} characters to learn from, "
-            f"{train.num_tokens:,} {settings.text.level} tokens{lines}"
+            f"{train.num_tokens:,} {level} tokens{lines}"
         )
         held = ", ".join(
             f"{part.num_predicted:,} {name}{_unknown(part)}"

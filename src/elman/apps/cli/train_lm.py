@@ -27,6 +27,12 @@ def lm(
     """
     asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
     from elman.apps.cli.language_view import LanguageView
-    from elman.apps.cli.training_run import run_training
+    from elman.apps.cli.training_run import run_training, train_request
+    from elman.recipes.counting import is_counted
 
+    request = train_request(asked)
+    if not asked.resume and is_counted(request):
+        from elman.apps.cli.counting_run import run_counting
+
+        return run_counting(request, asked)
     return run_training(LanguageView(), asked)

@@ -39,11 +39,9 @@ def run_training(view: TrainingView[PreparedT, ModelT, BatchT], invocation: Invo
         run = resume_run(view.task, invocation.out)
         say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
     else:
-        if not invocation.files["train"] and invocation.config is None:
-            raise DataError("there is nothing to learn from", hint="name a file with --data FILE")
         try:
             with stages(error_console()) as on_stage:
-                run = start_run(view.task, _request(invocation), on_stage=on_stage)
+                run = start_run(view.task, train_request(invocation), on_stage=on_stage)
         except KeyboardInterrupt:
             say("interrupted before training began; nothing was kept")
             return EXIT_INTERRUPTED
@@ -144,8 +142,13 @@ def _require_alone(invocation: Invocation) -> None:
         )
 
 
-def _request(invocation: Invocation) -> TrainRequest:
-    """Return what the options ask for."""
+def train_request(invocation: Invocation) -> TrainRequest:
+    """Return what the options ask for.
+
+    Raises `DataError` where nothing says what to learn from, and no run is gone on with.
+    """
+    if not invocation.resume and not invocation.files["train"] and invocation.config is None:
+        raise DataError("there is nothing to learn from", hint="name a file with --data FILE")
     overrides = list(invocation.overrides)
     for name, files in invocation.files.items():
         if files:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elman.errors import DataError, SettingError
-from elman.models.count import CountModel
+from elman.models.ngram.counting import Ids, checked_ids, count_grams, joined
+from elman.models.ngram.smoothing import estimate
 
 SIZE = 4
 ids_lists = st.lists(st.lists(st.integers(0, SIZE - 1), max_size=30), min_size=1, max_size=5)
@@ -20,6 +21,33 @@ ids_lists = st.lists(st.lists(st.integers(0, SIZE - 1), max_size=30), min_size=1
 
 def arrays(sequences: Iterable[Sequence[int]]) -> list[npt.NDArray[np.int64]]:
     return [np.array(sequence, dtype=np.int64) for sequence in sequences]
+
+
+class CountModel:
+    """An estimated model as a person would ask it: sequences, and what follows one of them."""
+
+    def __init__(self, sequences: Iterable[Ids], order: int, size: int) -> None:
+        grams = count_grams(joined(sequences, size), order=order, vocabulary_size=size)
+        found = estimate(grams, size)
+        self.tables, self.size = found.tables, size
+        self.discounts = [each.values for each in found.discounts]
+
+    @classmethod
+    def fit(cls, sequences: Iterable[Ids], *, order: int, vocabulary_size: int) -> "CountModel":
+        return cls(sequences, order, vocabulary_size)
+
+    @property
+    def num_grams(self) -> tuple[int, ...]:
+        return self.tables.num_grams
+
+    def log_probs(self, sequences: Iterable[Ids]) -> npt.NDArray[np.float64]:
+        return self.tables.log_probs(joined(sequences, self.size))
+
+    def distribution(self, history: Ids) -> npt.NDArray[np.float64]:
+        ids_BT = checked_ids(history, self.size)[None]
+        before = np.zeros((1, self.tables.order - 1), np.int64)
+        context_K = self.tables.contexts(ids_BT, before)[0, -1] if len(history) else before[0]
+        return np.exp(self.tables.log_distribution(context_K))
 
 
 class DictionaryModel:
@@ -58,7 +86,8 @@ class DictionaryModel:
         if not n1 * n2 * n3 * n4:
             return [y, y, y]
         raw = [1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3]
-        return [min(max(d, 0.05), r) for d, r in zip(raw, (1, 2, 3), strict=True)]
+        within = all(0 < d <= r for d, r in zip(raw, (1, 2, 3), strict=True))
+        return raw if within else [y, y, y]
 
     def prob(self, target: int, history: tuple[int, ...]) -> float:
         history = history[max(len(history) - self.order + 1, 0) :]

@@ -1,0 +1,188 @@
+"""A count model from a text, end to end: data, run folder and scores as of what is trained."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.checkpoints.manifest import Manifest
+from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.config.model_settings import ModelSettings
+from elman.config.settings import Settings
+from elman.data.token_array import LineArray
+from elman.errors import SettingError
+from elman.kernels.dispatch import KernelPlan
+from elman.models.ngram.counting import GramCounts, Occurrences, count_grams, joined
+from elman.models.ngram.pruning import prune
+from elman.models.ngram.smoothing import Estimate, SmoothingOptions, estimate
+from elman.models.ngram_model import NgramLanguageModel
+from elman.recipes.held_out import held_out_scores, stream_boundary
+from elman.recipes.language_model import LanguageTask
+from elman.recipes.learning import TrainRequest, merged_settings
+from elman.recipes.preparing import Part, PreparedText, prepare_text
+from elman.text.vocabulary import Vocabulary
+
+MOST_ORDER = {"char": 12, "byte": 12, "bpe": 8, "word": 6}
+"""The longest order that "auto" tries."""
+PATIENCE = 2
+"""Orders that must be no better than the best one before "auto" looks no further."""
+
+
+class OrderTried(NamedTuple):
+    """One order: its loss on the validation part, and the share of its histories that are known."""
+
+    order: int
+    nats_per_token: float
+    share_seen: float
+
+
+@dataclass(frozen=True)
+class CountRun:
+    """A count model that was made and saved, before its scores."""
+
+    folder: RunFolder
+    settings: Settings
+    prepared: PreparedText
+    model: NgramLanguageModel
+    tried: tuple[OrderTried, ...]
+    notices: tuple[str, ...]
+    started: float
+
+
+def count_run(
+    request: TrainRequest, *, on_stage: Callable[[str], None] = lambda stage: None
+) -> CountRun:
+    """Read, split and count a text, and save the model.
+
+    Raises `ElmanError` for settings and files that cannot be used; a folder made for a run that
+    could not be is taken away again.
+    """
+    settings = merged_settings(LanguageTask(), request, ())
+    if request.budget_seconds is not None:
+        raise SettingError(
+            "counting takes the time that it takes", got="--budget", hint="leave it out"
+        )
+    folder = RunFolder.create(request.out)
+    cache = folder.path / CACHE
+    try:
+        cache.mkdir(exist_ok=True)
+        on_stage("reading the text …")
+        prepared = prepare_text(settings, cache)
+        on_stage("counting …")
+        found, tried = _counted(settings, prepared, on_stage)
+        order = found.tables.order
+        settings = replace(settings, model=replace(settings.model, order=order))
+        model = NgramLanguageModel(settings.model, found.tables)
+        folder.begin(settings, prepared.vocabularies())
+        folder.save_weights(model, update=0)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    return CountRun(folder, settings, prepared, model, tried, found.notices, request.started)
+
+
+def is_counted(request: TrainRequest) -> bool:
+    """Return whether the settings asked for are those of a count model."""
+    return merged_settings(LanguageTask(), request, ()).model.kind == "ngram"
+
+
+def scored_count_run(
+    run: CountRun, *, on_scored: Callable[[int], None]
+) -> Mapping[str, Mapping[str, object]]:
+    """Score what is held out, write the manifest, and return the scores by part."""
+    found = held_out_scores(run.model, run.settings, run.prepared, KernelPlan(), on_scored)
+    scores: dict[str, Mapping[str, object]] = {
+        str(name): score.to_json() for name, score in found.items()
+    }
+    training = {
+        "reason": "counted",
+        "elapsed_seconds": time.monotonic() - run.started,
+        "order": run.model.tables.order,
+        "tried": [tried._asdict() for tried in run.tried],
+    }
+    run.folder.write_manifest(
+        Manifest(
+            sizes={"parameters": run.model.parameter_count(), **run.prepared.sizes()},
+            data=run.prepared.facts(),
+            vocabulary={
+                "sha256": run.folder.belonging.tokenizer_digest,
+                "notices": list(run.prepared.notices),
+            },
+            kernels={},
+            results={"model": run.model.describe(), "training": training, "scores": scores},
+        )
+    )
+    shutil.rmtree(run.folder.path / CACHE, ignore_errors=True)
+    return scores
+
+
+def occurrences(settings: Settings, vocabulary: Vocabulary, part: Part) -> Occurrences:
+    """Return what is counted of a part: framed lines, or the stream after its start mark if any."""
+    return joined(_sequences(settings, vocabulary, part), len(vocabulary))
+
+
+def smoothing_options(model: ModelSettings) -> SmoothingOptions:
+    """Return the smoothing that the settings of a model ask for."""
+    return SmoothingOptions(model.smoothing, model.added_count, model.min_gram_counts)
+
+
+def _counted(
+    settings: Settings, prepared: PreparedText, on_stage: Callable[[str], None]
+) -> tuple[Estimate, tuple[OrderTried, ...]]:
+    vocabulary, model = prepared.tokenizer.vocabulary, settings.model
+    options, size = smoothing_options(model), len(vocabulary)
+    where = occurrences(settings, vocabulary, prepared.parts["train"])
+    tried: tuple[OrderTried, ...] = ()
+    if model.order == "auto":
+        if "valid" not in prepared.parts:
+            raise SettingError(
+                'model.order = "auto" chooses by held-out text',
+                got="no validation part",
+                hint="name one with --valid, or set model.order to a number",
+            )
+        held_out = occurrences(settings, vocabulary, prepared.parts["valid"])
+        grams = count_grams(where, order=MOST_ORDER[settings.text.level], vocabulary_size=size)
+        tried = tuple(_tries(grams, held_out, size, options, on_stage))
+        best = min(tried, key=lambda one: one.nats_per_token)
+        grams = grams[: best.order]
+    else:
+        grams = count_grams(where, order=model.order, vocabulary_size=size)
+    found = estimate(grams, size, options)
+    if model.prune:
+        found = replace(found, tables=prune(found.tables, model.prune))
+    return found, tried
+
+
+def _tries(
+    grams: tuple[GramCounts, ...],
+    held_out: Occurrences,
+    size: int,
+    options: SmoothingOptions,
+    on_stage: Callable[[str], None],
+) -> Iterator[OrderTried]:
+    best, worse = float("inf"), 0
+    for order in range(1, len(grams) + 1):
+        on_stage(f"trying order {order} …")
+        tables = estimate(grams[:order], size, options).tables
+        nats = float(-tables.log_probs(held_out).mean())
+        yield OrderTried(order, nats, tables.share_of_known_histories(held_out))
+        worse = 0 if nats < best else worse + 1
+        best = min(best, nats)
+        if worse == PATIENCE:
+            return
+
+
+def _sequences(
+    settings: Settings, vocabulary: Vocabulary, part: Part
+) -> Iterator[npt.NDArray[np.integer]]:
+    if isinstance(part.ids, LineArray):
+        assert vocabulary.boundary_id is not None
+        yield from part.ids.framed(vocabulary.boundary_id)
+        return
+    boundary_id = stream_boundary(settings, vocabulary)
+    ids_N = np.asarray(part.ids)
+    yield ids_N if boundary_id is None else np.concatenate([[boundary_id], ids_N])
