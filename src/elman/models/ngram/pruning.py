@@ -8,7 +8,9 @@ the model under itself by exp(D) − 1,
     b'(h) = (n(h) + p(w | h)) / (d(h) + p(w | h'))
 
 each gram by itself. Source: A. Stolcke, "Entropy-based Pruning of Backoff Language Models" (1998),
-equations 3 to 7. P(h) is the model's own, of the grams of h one after the other.
+equations 3 to 7. P(h) is the model's own, of the grams of h one after the other. Kneser–Ney suffers
+from it, as its shorter histories are counted by their company and stand in badly for longer ones
+(C. Chelba et al., "Study on Interaction between Entropy Pruning and Kneser-Ney Smoothing", 2010).
 """
 
 from dataclasses import replace
@@ -26,10 +28,12 @@ _LEAST = 1e-300
 def prune(tables: NgramTables, threshold: float) -> NgramTables:
     """Return the tables without the grams whose absence raises perplexity by less than `threshold`.
 
-    Longest grams go first; one that is the beginning or the end of a longer one that stays, stays.
+    A threshold of 0 leaves all. Longest grams go first; one that is the beginning or the end of a longer one that stays, stays.
     Weights are made anew, so that every distribution sums to 1. Raises `SettingError` for tables of
     add-k, which do not back off.
     """
+    if not threshold:
+        return tables
     if tables.lower != "shorter":
         raise SettingError("tables of add-k do not back off, and cannot be pruned")
     suffixes = _suffixes(tables)

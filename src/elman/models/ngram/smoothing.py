@@ -13,7 +13,8 @@ being 1 / V, every interpolated method is
 
 and two differ: add_k is (c(h, w) + k) / (c(h) + k V) for every w, with nothing of a shorter
 history; kneser_ney_backoff uses p(w | h) = α where w followed h, and γ(h) · p(w | h') elsewhere,
-with γ(h) = (1 − Σ α) / (1 − Σ p(w | h')), sums over the w that followed h.
+with γ(h) = (1 − Σ α) / (1 − Σ p(w | h')), sums over the w that followed h, and α divided by its sum
+where all ids did. Single ids are interpolated with 1 / V in both.
 
 Sources: S. F. Chen and J. Goodman, "An Empirical Study of Smoothing Techniques for Language
 Modeling" (1998), sections 2 and 4; witten_bell is their equation 16.
@@ -191,7 +192,10 @@ class _Builder:
         weights_N = np.where(
             followed_N & (taken_N < 1.0), left_N / np.maximum(1.0 - taken_N, 1e-300), left_N
         )
-        probs_N = np.where(seen_N, kept_N, weights_N[histories_N] * shorter_N)
+        # Where every id has followed there is nothing to hand on to: all of it stays with them.
+        full_N = np.bincount(histories_N, seen_N, len(followed_N)) == self._size
+        own_N = kept_N / np.where(full_N, 1.0 - left_N, 1.0)[histories_N]
+        probs_N = np.where(seen_N, own_N, weights_N[histories_N] * shorter_N)
         return probs_N, weights_N
 
 
