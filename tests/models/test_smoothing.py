@@ -1,4 +1,4 @@
-"""Every smoothing method against its own equation read with dictionaries, and against closed forms."""
+"""Every smoothing method against its equation read with dictionaries, and against closed forms."""
 
 import math
 from collections import Counter, defaultdict
@@ -223,3 +223,17 @@ def test_pruning_by_everything_leaves_single_ids() -> None:
     smallest = prune(tables, 1e9)
     assert smallest.num_grams == (8, 0, 0)
     np.testing.assert_allclose(distribution(smallest, [1, 2]), distribution(tables, []), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_no_outcome_has_no_probability_and_takes_none(method: Smoothing) -> None:
+    text = np.array([1, 2, 3, 2, 1, 2, 2, 1])
+    grams = count_grams(joined([text], 5), order=3, vocabulary_size=5)
+    tables = estimate(grams, 5, SmoothingOptions(method), never=(0,)).tables
+    smaller = count_grams(joined([text - 1], 4), order=3, vocabulary_size=4)
+    alone = estimate(smaller, 4, SmoothingOptions(method)).tables
+    for history in ([], [1], [4], [2, 2], [4, 2], [2, 4]):
+        probs_V = distribution(tables, history)
+        assert probs_V[0] == 0.0
+        want_V = distribution(alone, [one - 1 for one in history])
+        np.testing.assert_allclose(probs_V[1:], want_V, rtol=1e-12)

@@ -6,7 +6,7 @@ from elman.config.settings import Settings
 from elman.evaluation.units import LanguageScore, LanguageTally
 from elman.models.ngram.counting import count_grams
 from elman.models.ngram.smoothing import estimate
-from elman.recipes.counting import occurrences
+from elman.recipes.counting import no_outcomes, occurrences
 from elman.recipes.preparing import PartName, PreparedText
 
 
@@ -19,7 +19,8 @@ def count_score(
     """
     vocabulary, size = prepared.tokenizer.vocabulary, len(prepared.tokenizer.vocabulary)
     learnt = occurrences(settings, vocabulary, prepared.parts["train"])
-    tables = estimate(count_grams(learnt, order=order, vocabulary_size=size), size).tables
+    grams = count_grams(learnt, order=order, vocabulary_size=size)
+    tables = estimate(grams, size, never=no_outcomes(settings, vocabulary)).tables
     part = prepared.parts[on]
     where = occurrences(settings, vocabulary, part)
     tally = LanguageTally(unk_id=vocabulary.unk_id)

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -125,6 +125,12 @@ def occurrences(settings: Settings, vocabulary: Vocabulary, part: Part) -> Occur
     return joined(_sequences(settings, vocabulary, part), len(vocabulary))
 
 
+def no_outcomes(settings: Settings, vocabulary: Vocabulary) -> tuple[int, ...]:
+    """Return the ids that are never predicted: padding, and the start mark of a stream."""
+    marks = (vocabulary.boundary_id,) if settings.text.unit == "stream" else ()
+    return tuple(one for one in (vocabulary.pad_id, *marks) if one is not None)
+
+
 def smoothing_options(model: ModelSettings) -> SmoothingOptions:
     """Return the smoothing that the settings of a model ask for."""
     return SmoothingOptions(model.smoothing, model.added_count, model.min_gram_counts)
@@ -135,6 +141,7 @@ def _counted(
 ) -> tuple[Estimate, tuple[OrderTried, ...]]:
     vocabulary, model = prepared.tokenizer.vocabulary, settings.model
     options, size = smoothing_options(model), len(vocabulary)
+    never = no_outcomes(settings, vocabulary)
     where = occurrences(settings, vocabulary, prepared.parts["train"])
     tried: tuple[OrderTried, ...] = ()
     if model.order == "auto":
@@ -146,12 +153,12 @@ def _counted(
             )
         held_out = occurrences(settings, vocabulary, prepared.parts["valid"])
         grams = count_grams(where, order=MOST_ORDER[settings.text.level], vocabulary_size=size)
-        tried = tuple(_tries(grams, held_out, size, options, on_stage))
+        tried = tuple(_tries(grams, held_out, size, options, never, on_stage))
         best = min(tried, key=lambda one: one.nats_per_token)
         grams = grams[: best.order]
     else:
         grams = count_grams(where, order=model.order, vocabulary_size=size)
-    found = estimate(grams, size, options)
+    found = estimate(grams, size, options, never=never)
     if model.prune:
         found = replace(found, tables=prune(found.tables, model.prune))
     return found, tried
@@ -162,12 +169,13 @@ def _tries(
     held_out: Occurrences,
     size: int,
     options: SmoothingOptions,
+    never: Sequence[int],
     on_stage: Callable[[str], None],
 ) -> Iterator[OrderTried]:
     best, worse = float("inf"), 0
     for order in range(1, len(grams) + 1):
         on_stage(f"trying order {order} …")
-        tables = estimate(grams[:order], size, options).tables
+        tables = estimate(grams[:order], size, options, never=never).tables
         nats = float(-tables.log_probs(held_out).mean())
         yield OrderTried(order, nats, tables.share_of_known_histories(held_out))
         worse = 0 if nats < best else worse + 1

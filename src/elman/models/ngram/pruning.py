@@ -28,9 +28,9 @@ _LEAST = 1e-300
 def prune(tables: NgramTables, threshold: float) -> NgramTables:
     """Return the tables without the grams whose absence raises perplexity by less than `threshold`.
 
-    A threshold of 0 leaves all. Longest grams go first; one that is the beginning or the end of a longer one that stays, stays.
-    Weights are made anew, so that every distribution sums to 1. Raises `SettingError` for tables of
-    add-k, which do not back off.
+    A threshold of 0 leaves all. Longest grams go first; one that is the beginning or the end of a
+    longer one that stays, stays. Weights are made anew, so that every distribution sums to 1.
+    Raises `SettingError` for tables of add-k, which do not back off.
     """
     if not threshold:
         return tables

@@ -57,9 +57,16 @@ class Estimate:
 
 
 def estimate(
-    grams: Sequence[GramCounts], vocabulary_size: int, options: SmoothingOptions | None = None
+    grams: Sequence[GramCounts],
+    vocabulary_size: int,
+    options: SmoothingOptions | None = None,
+    *,
+    never: Sequence[int] = (),
 ) -> Estimate:
     """Return the tables of the method for grams of length 1 … order.
+
+    `never` are ids that are no outcome, such as padding: their probability is 0, and V above
+    counts the others.
 
     Raises `SettingError` for k ≤ 0 of add_k, and for least counts that fall with the length.
     """
@@ -67,7 +74,7 @@ def estimate(
     least = _least_counts(options, len(grams))
     adjusted = _adjusted(grams, options.method)
     discounts = _discounts(adjusted, options.method)
-    builder = _Builder(grams, vocabulary_size, options)
+    builder = _Builder(grams, vocabulary_size, options, never)
     for place, counts_N in enumerate(adjusted):
         builder.add(place, counts_N, discounts[place] if discounts else None, least[place])
     notices = tuple(
@@ -83,12 +90,18 @@ class _Builder:
     """Builds one length after another, each with the probabilities of the one before."""
 
     def __init__(
-        self, grams: Sequence[GramCounts], vocabulary_size: int, options: SmoothingOptions
+        self,
+        grams: Sequence[GramCounts],
+        vocabulary_size: int,
+        options: SmoothingOptions,
+        never: Sequence[int],
     ) -> None:
         self._grams, self._size, self._options = grams, vocabulary_size, options
+        self._never_N = np.array(never, dtype=np.int64)
+        self._num_outcomes = vocabulary_size - len(never)
         self._tables: list[GramTable] = []
         self._kept: list[npt.NDArray[np.bool_]] = []
-        self._probs_N: FloatArray = np.full(1, 1.0 / vocabulary_size)
+        self._probs_N: FloatArray = np.full(1, 1.0 / self._num_outcomes)
 
     def add(self, place: int, counts_N: LongArray, discounts: Discounts | None, least: int) -> None:
         """Estimate the grams of length place + 1, and what their histories hand on."""
@@ -105,7 +118,9 @@ class _Builder:
         probs_N, weights_N = self._combined(
             kept_N, left_N, histories_N, level.suffixes_N, followed_N, keep_N & (counts_N > 0)
         )
-        if place:
+        if place == 0:
+            probs_N[self._never_N] = 0.0
+        else:
             shorter = self._tables[-1]
             self._tables[-1] = GramTable(shorter.keys_N, shorter.log_probs_N, _ln(weights_N))
         self._tables.append(GramTable(level.keys_N, _ln(probs_N), np.empty(0)))
@@ -132,7 +147,7 @@ class _Builder:
         if method == "witten_bell":
             totals_N = totals_N + np.bincount(histories_N, counts_N > 0, num_histories)
         elif method == "add_k":
-            totals_N = totals_N + self._options.added * self._size
+            totals_N = totals_N + self._options.added * self._num_outcomes
         reduced_N = counts_N.astype(np.float64)
         if discounts is not None:
             reduced_N -= discounts.of(counts_N)
@@ -165,7 +180,7 @@ class _Builder:
             types_N = np.bincount(histories_N, counts_N > 0, num_histories)
             left_N = types_N / np.maximum(totals_N + types_N, 1e-300)
         elif method == "add_k":
-            added = self._options.added * self._size
+            added = self._options.added * self._num_outcomes
             left_N = added / (totals_N + added)
         else:
             assert discounts is not None
@@ -184,7 +199,8 @@ class _Builder:
         """Return p of each gram and the weight of each history, by the rule of the method."""
         method = self._options.method
         if method == "add_k":
-            return kept_N + left_N[histories_N] / self._size, left_N / self._size
+            each_N = left_N / self._num_outcomes
+            return kept_N + each_N[histories_N], each_N
         shorter_N = self._probs_N[suffixes_N]
         if method != "kneser_ney_backoff" or len(self._tables) == 0:
             return kept_N + left_N[histories_N] * shorter_N, left_N
@@ -193,7 +209,7 @@ class _Builder:
             followed_N & (taken_N < 1.0), left_N / np.maximum(1.0 - taken_N, 1e-300), left_N
         )
         # Where every id has followed there is nothing to hand on to: all of it stays with them.
-        full_N = np.bincount(histories_N, seen_N, len(followed_N)) == self._size
+        full_N = np.bincount(histories_N, seen_N, len(followed_N)) == self._num_outcomes
         own_N = kept_N / np.where(full_N, 1.0 - left_N, 1.0)[histories_N]
         probs_N = np.where(seen_N, own_N, weights_N[histories_N] * shorter_N)
         return probs_N, weights_N

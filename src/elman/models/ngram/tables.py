@@ -44,7 +44,8 @@ class NgramTables:
     """The tables of lengths 1 … order; of length 1 all V ids are there, in order.
 
     lower "shorter" is the rule above. With "uniform" (add-k) an id that does not follow a known
-    history has that history's own b as its probability, and after an unknown history all are 1 / V.
+    history has that history's own b as its probability, and after an unknown history all outcomes
+    are equally likely. An id that is no outcome has p = 0 everywhere.
 
     A context is [order − 1] int64: the numbers, + 1, of the grams of length 1 … order − 1 that end
     where the reading stands, NOTHING or UNKNOWN.
@@ -164,8 +165,10 @@ class NgramTables:
         weights_M[known_M] = back_off_N[contexts_M[known_M] - 1]
         if self.lower == "shorter":
             return weights_M + shorter_M
-        uniform = -float(np.log(self.vocabulary_size))
+        outcomes_V = self.levels[0].log_probs_N > -np.inf
+        uniform = -float(np.log(np.count_nonzero(outcomes_V)))
         unseen_M = np.where(known_M, weights_M, uniform)
+        unseen_M = np.where(shorter_M > -np.inf, unseen_M, -np.inf)
         return np.where(contexts_M == NOTHING, shorter_M, unseen_M)
 
 
