@@ -17,20 +17,23 @@ from elman.checkpoints.run_folder import TOKENIZER, RunFolder
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
 from elman.errors import ConversionError
+from elman.models.language import LanguageModel
+from elman.models.ngram_model import NgramLanguageModel
 from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.converting_counts import export_arpa, import_arpa
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
 from elman.text.tokenizer_file import tokenizer_from_json
 from elman.text.vocabulary_file import foreign_vocabulary, read_tokens
 
-Target = Literal["torch", "keras", "onnx", "py"]
-Source = Literal["torch", "keras", "onnx"]
+Target = Literal["torch", "keras", "onnx", "py", "arpa"]
+Source = Literal["torch", "keras", "onnx", "arpa"]
 TorchName = Literal["RNN_TANH", "RNN_RELU", "GRU", "LSTM"]
 
 
 SUFFIXES: Mapping[Target, str] = MappingProxyType(
-    {"torch": "", "keras": ".keras", "onnx": ".onnx", "py": ".py"}
+    {"torch": "", "keras": ".keras", "onnx": ".onnx", "py": ".py", "arpa": ".arpa"}
 )
 PLACES = "readout.place_of_id_V"
 """Of a readout split into classes: the one tensor of it that has a row for each id."""
@@ -96,18 +99,32 @@ def export_run(run: str | Path, target: Target, out: Path) -> Conversion:
             allowed=f"a name that ends in {SUFFIXES[target]}" if SUFFIXES[target] else "a folder",
         )
     trained = open_trained(run)
-    model = _recurrent(trained, target)
-    _refuse_zoneout(model, target)
     ancestor = next(parent for parent in out.absolute().parents if parent.is_dir())
     with tempfile.TemporaryDirectory(prefix=".elman-", dir=ancestor) as aside:
-        proof, notices = _EXPORTS[target](trained, model, Path(aside) / out.name)
+        proof, notices = _written(trained, target, Path(aside) / out.name)
         beside = [path for path in Path(aside).iterdir() if (out.parent / path.name).exists()]
         if beside and target != "torch":
             raise ConversionError(f"{out.parent / beside[0].name} is there already")
         out.parent.mkdir(parents=True, exist_ok=True)
         for path in sorted(Path(aside).iterdir()):
             path.rename(out.parent / path.name)
-    return Conversion(out, proof, (*notices, *_left_out(model, target)))
+    return Conversion(out, proof, notices)
+
+
+def _written(trained: TrainedModel, target: Target, path: Path) -> tuple[Proof, tuple[str, ...]]:
+    """Write the model to `path`; return the proof, and what a person should know."""
+    if target == "arpa":
+        if not isinstance(trained.model, NgramLanguageModel):
+            raise ConversionError(
+                "an ARPA file holds counts of n-grams",
+                got=f"model.kind = {trained.settings.model.kind}",
+                allowed='a run of model.kind = "ngram"',
+            )
+        return export_arpa(trained.model, trained.tokenizer, path), ()
+    model = _recurrent(trained, target)
+    _refuse_zoneout(model, target)
+    proof, notices = _EXPORTS[target](trained, model, path)
+    return proof, (*notices, *_left_out(model, target))
 
 
 def _recurrent(trained: TrainedModel, target: Target) -> RecurrentLanguageModel:
@@ -157,24 +174,47 @@ def import_model(request: ImportRequest, out: Path) -> Conversion:
     for what Elman cannot express, for a vocabulary of another size or none at all, `RunError`
     where `out` holds something.
     """
+    if request.source == "arpa":
+        return _import_counts(request, out)
     notices: list[str] = []
     imported = _IMPORTS[request.source](request, notices.append)
     tokenizer, rows = _vocabulary(request, imported, notices)
     weights = imported.weights if rows is None else _reordered(imported, rows)
-    settings = Settings(text=tokenizer.settings, model=imported.settings)
     model = _model_of(imported.settings, len(tokenizer.vocabulary), weights)
+    _save(model, imported.settings, tokenizer, request.source, imported.proof, out)
+    return Conversion(out, imported.proof, tuple(notices))
+
+
+def _save(
+    model: LanguageModel,
+    settings: ModelSettings,
+    tokenizer: Tokenizer,
+    source: Source,
+    proof: Proof,
+    out: Path,
+) -> None:
+    """Make the run folder of a model that was trained elsewhere."""
     folder = RunFolder.create(out)
-    folder.begin(settings, {TOKENIZER: tokenizer.to_json()})
+    folder.begin(
+        Settings(text=tokenizer.settings, model=settings), {TOKENIZER: tokenizer.to_json()}
+    )
     folder.save_weights(model, update=0)
     folder.write_manifest(
         Manifest(
             sizes={"parameters": model.parameter_count(), "vocabulary": len(tokenizer.vocabulary)},
-            data={"imported_from": request.source},
+            data={"imported_from": source},
             vocabulary={"sha256": tokenizer.digest()},
-            results={"model": model.describe(), "proof": imported.proof.to_json()},
+            results={"model": model.describe(), "proof": proof.to_json()},
         )
     )
-    return Conversion(out, imported.proof, tuple(notices))
+
+
+def _import_counts(request: ImportRequest, out: Path) -> Conversion:
+    if request.vocabulary is not None:
+        raise ConversionError("an ARPA file has its words in it", got="--vocabulary")
+    model, tokenizer, proof, notices = import_arpa(request.path, request.level)
+    _save(model, model.settings, tokenizer, request.source, proof, out)
+    return Conversion(out, proof, notices)
 
 
 def _to_torch(

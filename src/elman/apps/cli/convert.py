@@ -20,14 +20,14 @@ def convert(
     ] = None,
     *,
     to: Annotated[
-        Literal["torch", "keras", "onnx", "py"] | None,
+        Literal["torch", "keras", "onnx", "py", "arpa"] | None,
         Parameter(
-            help="Write the run for: torch (a folder), keras, onnx, or py (one file of plain "
-            "Python)."
+            help="Write the run for: torch (a folder), keras, onnx, py (one file of plain "
+            "Python), or arpa (counts)."
         ),
     ] = None,
     from_: Annotated[
-        Literal["torch", "keras", "onnx"] | None,
+        Literal["torch", "keras", "onnx", "arpa"] | None,
         Parameter(name="--from", help="Read a model of this program and make a run of it."),
     ] = None,
     out: Annotated[Path | None, Parameter(help="Folder of the run that --from makes.")] = None,
@@ -39,7 +39,7 @@ def convert(
         ),
     ] = None,
     level: Annotated[
-        Literal["char", "word"], Parameter(help="--vocabulary: what a token is.")
+        Literal["char", "word"], Parameter(help="--vocabulary, --from arpa: what a token is.")
     ] = "word",
     kind: Annotated[
         Literal["RNN_TANH", "RNN_RELU", "GRU", "LSTM"] | None,
@@ -47,7 +47,7 @@ def convert(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Convert a model to or from PyTorch, Keras and ONNX, or to a file of plain Python.
+    """Convert a model to or from PyTorch, Keras, ONNX and ARPA, or to a file of plain Python.
 
     Both sides are run on random inputs, and the largest difference is told. What the other side
     cannot express is refused, with the nearest model that it can. docs/conventions.md compares the
@@ -81,7 +81,8 @@ def _require_one_way(target: str | None, source: str | None) -> None:
         raise SettingError(
             "elman convert needs one direction",
             got="both --to and --from" if target else "neither --to nor --from",
-            allowed="RUN OUT --to torch|keras|onnx|py, or FILE OUT --from torch|keras|onnx",
+            allowed="RUN OUT --to torch|keras|onnx|py|arpa, "
+            "or FILE OUT --from torch|keras|onnx|arpa",
         )
 
 
