@@ -49,6 +49,26 @@ CLASHES = [
         ["model.softmax=adaptive", "training.label_smoothing=0.1"],
         'training.label_smoothing has an effect only with model.softmax = "full"',
     ),
+    (["model.order=3"], 'model.order has an effect only with model.kind = "ngram"'),
+    (
+        ["model.kind=ngram", "model.hidden_size=9"],
+        'no effect with model.kind = "ngram"; got model.h',
+    ),
+    (
+        ["model.kind=ngram", "training.epochs=9"],
+        'training.epochs has no effect with model.kind = "',
+    ),
+    (
+        ["model.kind=window", "model.zoneout=0.1"],
+        "model.zoneout has an effect only with model.kind",
+    ),
+    (["model.kind=gru", "model.num_heads=2"], "model.num_heads has an effect only with model.kind"),
+    (["model.kind=transformer", "model.hidden_size=20"], "even width; got model.hidden_size = 20"),
+    (["model.task=tag", "model.kind=window"], 'model.kind = "window" is a language model'),
+    (
+        ["model.kind=window", "model.direct_connections=true", "model.tie_weights=true"],
+        "another matrix than the embedding",
+    ),
     (["model.head=crf"], 'model.head has an effect only with model.task = "tag"'),
     (["model.task=translate", "text.unit=line", "model.head=crf"], 'with model.task = "tag"; got'),
     (["model.task=translate", "text.unit=line", "data.tag_column=2"], 'with model.task = "tag"'),
@@ -105,6 +125,9 @@ def test_a_clash_is_refused_in_one_line(overrides: list[str], part: str) -> None
         ["training.schedule=step", "training.step_every=5", "training.step_factor=1"],
         ["data.valid=v", "data.valid_fraction=0.5", "data.test_fraction=0.5"],
         ["text.level=byte"],
+        ["model.kind=ngram", "model.order=3", "model.smoothing=add_k", "model.added_count=0.5"],
+        ["model.kind=window", "model.context_length=2", "model.direct_connections=true"],
+        ["model.kind=transformer", "model.num_heads=8", "model.num_layers=3"],
     ],
 )
 def test_what_fits_together_passes(overrides: list[str]) -> None:

@@ -65,7 +65,7 @@ def test_settings_come_back_from_toml_exactly(settings: Settings) -> None:
     model = asdict(settings.model)  # TOML has lists where Python has tuples
     lists = {name: list(value) for name, value in model.items() if isinstance(value, tuple)}
     assert as_tables["model"] == {**model, **lists}
-    assert lists.keys() == {"forget_biases", "cutoffs"}
+    assert lists.keys() == {"forget_biases", "cutoffs", "min_gram_counts"}
 
 
 @pytest.mark.parametrize("raw", ["[1, -2.5]", "1, -2.5", "1,-2.5"])
@@ -117,8 +117,8 @@ def test_what_a_file_leaves_out_has_its_default() -> None:
         ("model.tie_weights = 1", "model.tie_weights must be true or false; got 1"),
         (
             'model.kind = "lsmt"',
-            "model.kind must be one of elman, gru, lstm, mgu, mingru, minlstm; "
-            'got "lsmt"; did you mean lstm?',
+            "model.kind must be one of elman, gru, lstm, mgu, mingru, minlstm, ngram, window, "
+            'transformer; got "lsmt"; did you mean lstm?',
         ),
         ("data.train = [1]", "data.train must be a list of texts; got [1]"),
         ('data.train = "a"', 'data.train must be a list of texts; got "a"'),
@@ -256,3 +256,13 @@ def test_what_a_file_leaves_out_is_as_in_the_base() -> None:
     base = apply_overrides(Settings(), ["model.hidden_size=48", "model.num_layers=2"])
     settings = settings_from_toml("[model]\nhidden_size = 64\n", base=base)
     assert (settings.model.hidden_size, settings.model.num_layers) == (64, 2)
+
+
+def test_an_order_is_a_number_or_a_word() -> None:
+    for raw, want in (("5", 5), ("auto", "auto"), ('"auto"', "auto")):
+        settings = apply_overrides(Settings(), ["model.kind=ngram", f"model.order={raw}"])
+        assert settings.model.order == want
+        assert settings_from_toml(settings_to_toml(settings)) == settings
+    for raw in ("0", "65", "many", "2.5"):
+        message = message_of_override(f"model.order={raw}")
+        assert "model.order must be an integer >= 1 and <= 64 or auto; got" in message

@@ -9,7 +9,9 @@ from dataclasses import fields
 from itertools import pairwise
 
 from elman.config.fields import check_value, setting_facts, shown
+from elman.config.kind_checks import CELL_KINDS, kind_clashes
 from elman.config.model_settings import ModelSettings
+from elman.config.ngram_settings import NgramModel
 from elman.config.settings import Settings
 from elman.config.tag_settings import TagData, TaggerModel
 from elman.config.text_settings import TextSettings
@@ -22,6 +24,9 @@ def _names_added(section: type) -> tuple[str, ...]:
     (widened,) = section.__bases__
     return tuple(item.name for item in fields(section) if not hasattr(widened, item.name))
 
+
+_OF_CELLS = (*("input", "softmax", "initialisation", "layer_norm", "residual", "zoneout", "bias"),)
+"""Settings that act in every recurrent cell, and in nothing else."""
 
 # setting, the setting that decides whether it acts, and the values under which it does
 _ACTS_ONLY_WITH = (
@@ -46,6 +51,14 @@ _ACTS_ONLY_WITH = (
     ("model.attention_bias", "model.attention", ("projected",)),
     ("model.attention_size", "model.attention", ("additive", "multi_head")),
     ("model.coverage", "model.attention", ("additive",)),
+    *((f"model.{name}", "model.kind", ("ngram",)) for name in _names_added(NgramModel)),
+    ("model.context_length", "model.kind", ("window", "transformer")),
+    ("model.direct_connections", "model.kind", ("window",)),
+    ("model.positions", "model.kind", ("transformer",)),
+    ("model.num_heads", "model.kind", ("transformer",)),
+    *((f"model.{name}", "model.kind", CELL_KINDS) for name in _OF_CELLS),
+    ("model.embedding_size", "model.kind", (*CELL_KINDS, "window")),
+    ("model.num_layers", "model.kind", (*CELL_KINDS, "transformer")),
     ("model.activation", "model.kind", ("elman",)),
     ("model.reset", "model.kind", ("gru",)),
     ("model.update", "model.kind", ("gru",)),
@@ -93,6 +106,7 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
     yield from _text_clashes(settings.text)
     yield from _data_clashes(settings)
     yield from _model_clashes(settings.model)
+    yield from kind_clashes(settings)
     yield from _classifier_clashes(settings)
     if settings.model.task == "tag":
         yield from _tag_clashes(settings)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from elman.config.language_settings import LookingBackModel
 from elman.config.ngram_settings import NgramModel
 from elman.config.reading_settings import Count, OrNone, Share
 from elman.config.tag_settings import TaggerModel
@@ -12,12 +13,25 @@ from elman.config.translate_settings import TransductionModel
 
 
 @dataclass(frozen=True)
-class ModelSettings(TaggerModel, TransductionModel, NgramModel):
+class ModelSettings(TaggerModel, TransductionModel, NgramModel, LookingBackModel):
     """What the model is made of."""
 
     kind: Annotated[
-        Literal["elman", "gru", "lstm", "mgu", "mingru", "minlstm", "ngram"],
-        Field(description="The recurrent cell, or for a language model: ngram, which counts."),
+        Literal[
+            "elman",
+            "gru",
+            "lstm",
+            "mgu",
+            "mingru",
+            "minlstm",
+            "ngram",
+            "window",
+            "transformer",
+        ],
+        Field(
+            description="The recurrent cell; or of a language model: ngram counts, window sees the "
+            "last tokens alone, transformer attends to them."
+        ),
     ] = "lstm"
     input: Annotated[
         Literal["embedding", "one-hot", "series"],

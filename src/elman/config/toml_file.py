@@ -154,7 +154,10 @@ def _unknown_key(key: str, known: Mapping[str, SettingFacts], where: str) -> Set
     namesakes = [facts.key for facts in known.values() if facts.name == name]
     in_section = [facts.name for facts in known.values() if facts.section == section]
     near = nearest(name, [facts.name for facts in known.values()])
-    if near not in in_section:
+    like_section = "" if section else nearest(name, section_classes())
+    if like_section and not namesakes:
+        namesakes = [like_section]
+    elif near not in in_section:
         namesakes += [facts.key for facts in known.values() if facts.name == near]
     if namesakes:
         meant = namesakes[0]

@@ -77,7 +77,7 @@ class LanguageModel(LearntModel):
             fields = []
             for name, zero in state_parts(place, zeros):
                 part = parts[name]
-                if part.shape != zero.shape:
+                if not fits_state(part, zero):
                     raise ValueError(
                         f"{name} of sizes {list(part.shape)} where this model has "
                         f"{list(zero.shape)}"
@@ -85,6 +85,13 @@ class LanguageModel(LearntModel):
                 fields.append(part.to(dtype=zero.dtype, device=zero.device, copy=True))
             found.append(type(zeros)(*fields))
         return tuple(found)
+
+
+def fits_state(part: Tensor, zeros: Tensor) -> bool:
+    """Return whether a part of a state has the axes of that before any token; one of 0 may grow."""
+    return part.ndim == zeros.ndim and all(
+        size == zero or not zero for size, zero in zip(part.shape, zeros.shape, strict=True)
+    )
 
 
 def state_parts(place: int, part: tuple[Tensor, ...]) -> list[tuple[str, Tensor]]:

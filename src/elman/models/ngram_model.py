@@ -1,5 +1,6 @@
 """A count model as a language model: it reads ids, carries a context, and knows ln p directly."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -42,9 +43,12 @@ class NgramReadout(TokenReadout):
 
     def logits(self, states_BTH: Tensor, product: Product = linear) -> Tensor:
         """Return ln p of every id, float64, for contexts of any leading axes."""
-        rows_NK = states_BTH.reshape(-1, states_BTH.shape[-1]).numpy()
-        found_NV = np.stack([self._tables.log_distribution(row_K) for row_K in rows_NK])
-        return torch.from_numpy(found_NV).reshape(*states_BTH.shape[:-1], -1)
+        *leading, width = states_BTH.shape
+        rows_NK = states_BTH.reshape(math.prod(leading), width).numpy()
+        found_NV = np.empty((len(rows_NK), self._tables.vocabulary_size))
+        for row, row_K in enumerate(rows_NK):
+            found_NV[row] = self._tables.log_distribution(row_K)
+        return torch.from_numpy(found_NV).reshape(*leading, -1)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Do nothing: counts are no parameters."""

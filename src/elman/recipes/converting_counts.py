@@ -1,8 +1,9 @@
 """Count models into ARPA files and out of them, each with its proof."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from elman.text.vocabulary import BOUNDARY, UNK, Vocabulary, specials_for
 from elman.text.words import WordTokenizer
 
 PROVEN_SEQUENCES, PROVEN_LENGTH = 200, 12
-_SPELT = {BOUNDARY: STOP, UNK: UNKNOWN}
+_SPELT: Mapping[str, str] = MappingProxyType({BOUNDARY: STOP, UNK: UNKNOWN})
 
 
 def export_arpa(model: NgramLanguageModel, tokenizer: Tokenizer, out: Path) -> Proof:

@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from elman.recipes.learning import TrainRequest, merged_settings
 from elman.recipes.preparing import Part, PreparedText, prepare_text
 from elman.text.vocabulary import Vocabulary
 
-MOST_ORDER = {"char": 12, "byte": 12, "bpe": 8, "word": 6}
+MOST_ORDER: Mapping[str, int] = MappingProxyType({"char": 12, "byte": 12, "bpe": 8, "word": 6})
 """The longest order that "auto" tries."""
 PATIENCE = 2
 """Orders that must be no better than the best one before "auto" looks no further."""

@@ -1,7 +1,9 @@
 """The language model as a task: next-token prediction on a text."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from elman.checkpoints.run_folder import CACHE, RunFolder
 from elman.config.settings import Settings
@@ -10,7 +12,7 @@ from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.language import LanguageModel
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.models.language_models import new_language_model
 from elman.recipes.class_splitting import order_readout, with_cutoffs
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
 from elman.recipes.learning import Run
@@ -22,6 +24,9 @@ from elman.seeding import generator
 from elman.text.tokenizer_file import tokenizer_from_json
 from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
+
+LOOKS_BACK: Mapping[str, int] = MappingProxyType({"window": 8, "transformer": 256})
+"""Tokens that are looked back at where `model.context_length` is 0."""
 
 LanguageModelRun = Run[PreparedText, LanguageModel, TokenBatch]
 
@@ -55,12 +60,12 @@ class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
         return notices_of_size(prepared.num_targets)
 
     def chosen(self, settings: Settings, prepared: PreparedText) -> Settings:
-        """Return `settings` with the cutoffs of a split output."""
-        return with_cutoffs(settings, prepared)
+        """Return `settings` with the cutoffs of a split output, and how far is looked back."""
+        return with_reach(with_cutoffs(settings, prepared))
 
     def model(self, settings: Settings, prepared: PreparedText) -> LanguageModel:
         """Return a new recurrent language model, its output in the order of the counts."""
-        model = RecurrentLanguageModel(
+        model = new_language_model(
             settings.model,
             len(prepared.tokenizer.vocabulary),
             generator(settings.training.seed, "initialisation"),
@@ -100,3 +105,11 @@ class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
         """Return the exact scores of the text held out."""
         scores = held_out_scores(model, settings, prepared, plan, on_scored)
         return {str(name): score for name, score in scores.items()}
+
+
+def with_reach(settings: Settings) -> Settings:
+    """Return `settings` with the tokens that a window or a Transformer looks back at said."""
+    model = settings.model
+    if model.kind not in LOOKS_BACK or model.context_length:
+        return settings
+    return replace(settings, model=replace(model, context_length=LOOKS_BACK[model.kind]))

@@ -27,7 +27,9 @@ def suggested_settings(early: Settings, num_tokens: int, *, with_budget: bool) -
     """
     words = early.text.level in ("word", "bpe")
     suggestions = []
-    if early.text.unit == "line":
+    if early.model.kind == "transformer":
+        suggestions += _for_transformer(early, num_tokens)
+    elif early.text.unit == "line":
         suggestions += _for_lines(early, num_tokens)
     elif words:
         suggestions += _for_words(early, num_tokens)
@@ -87,6 +89,20 @@ def _for_words(early: Settings, num_tokens: int) -> list[str]:
         "training.window=35",
         f"training.batch_size={lanes}",
     ]
+
+
+def _for_transformer(early: Settings, num_tokens: int) -> list[str]:
+    small = num_tokens < 100_000
+    suggestions = [
+        f"model.hidden_size={128 if small else 256}",
+        f"model.num_layers={2 if small else 4}",
+        f"model.dropout={0.2 if small else 0.1}",
+        f"training.batch_size={8 if small else 16}",
+        f"model.tie_weights={str(early.text.level in ('word', 'bpe')).lower()}",
+    ]
+    if early.text.unit == "stream":
+        suggestions.append("training.window=128")
+    return suggestions
 
 
 def _for_lines(early: Settings, num_tokens: int) -> list[str]:

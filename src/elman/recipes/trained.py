@@ -14,8 +14,8 @@ from elman.config.text_settings import TextSettings
 from elman.errors import RunError, ShapeError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.language import LanguageModel
+from elman.models.language_models import new_language_model
 from elman.models.ngram_model import NgramLanguageModel
-from elman.models.recurrent import RecurrentLanguageModel
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
 from elman.text.tokenizer_file import tokenizer_from_json
@@ -149,5 +149,5 @@ def _opened_model(
         except ShapeError as error:
             raise RunError(f"the tables of {folder.path} do not fit together: {error}") from None
         return counts, record.digest
-    model = RecurrentLanguageModel(settings, vocabulary_size, generator(0, "initialisation"))
+    model = new_language_model(settings, vocabulary_size, generator(0, "initialisation"))
     return model, folder.load_weights(model).digest

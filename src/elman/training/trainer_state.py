@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elman.errors import RunError
+from elman.models.language import fits_state
 from elman.training.plain_sgd import Optimiser
 
 State = TypeVar("State")
@@ -43,7 +44,7 @@ def with_leaves(template: State, leaves: Iterator[Tensor]) -> State:
     """Return a state of the structure of `template`, its tensors taken from `leaves` in order."""
     if isinstance(template, Tensor):
         leaf = next(leaves, None)
-        if leaf is None or leaf.shape != template.shape:
+        if leaf is None or not fits_state(leaf, template):
             raise RunError(
                 "the saved recurrent state does not fit the model",
                 got="nothing" if leaf is None else str(list(leaf.shape)),
