@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from elman.config.model_settings import ModelSettings
 from elman.errors import ShapeError
+from elman.evaluation.scorers import ModelScorer
 from elman.evaluation.surprisal import (
     SURPRISAL_COLUMNS,
     TokenRows,
@@ -56,7 +57,7 @@ def test_every_token_of_a_stream_has_a_row_in_bits(cut: int, boundary_id: int | 
     text, model, out = "ab\tba\n\\aab", small_model(), io.StringIO()
     chunks = [rows_of(text[n : n + cut], n) for n in range(0, len(text), cut)]
     score = score_stream_rows(
-        model, chunks, out, plan=KernelPlan(), window=4, boundary_id=boundary_id, unk_id=2
+        ModelScorer(model, KernelPlan()), chunks, out, window=4, boundary_id=boundary_id, unk_id=2
     )
     table = table_of(out.getvalue())
     assert "".join(ast.literal_eval(f"'{row['token']}'") for row in table) == text
@@ -80,7 +81,12 @@ def test_rows_of_lines_end_with_the_stop_mark() -> None:
     model, out = small_model(), io.StringIO()
     lines = [rows_of("ab"), rows_of("", 3), rows_of("b", 4)]
     score = score_line_rows(
-        model, lines, out, plan=KernelPlan(), boundary_id=0, boundary_text="[ S ]", batch_size=2
+        ModelScorer(model, KernelPlan()),
+        lines,
+        out,
+        boundary_id=0,
+        boundary_text="[ S ]",
+        batch_size=2,
     )
     table = table_of(out.getvalue())
     assert [(row["start"], row["end"], row["token"]) for row in table] == [
@@ -110,14 +116,18 @@ def test_rows_come_out_while_the_text_is_read() -> None:
             behind.append(number * 8 - (out.getvalue().count("\n") - 1))
             yield rows_of("abababab", number * 8)
 
-    score_stream_rows(small_model(), chunks(), out, plan=KernelPlan(), window=16)
+    score_stream_rows(ModelScorer(small_model(), KernelPlan()), chunks(), out, window=16)
     assert out.getvalue().count("\n") == 1 + 400
     assert max(behind[1:]) <= 16 + 8
 
 
 def test_the_header_names_the_columns_even_of_an_empty_stream() -> None:
     out = io.StringIO()
-    score = score_stream_rows(small_model(), [], out, plan=KernelPlan())
+    score = score_stream_rows(
+        ModelScorer(small_model(), KernelPlan()),
+        [],
+        out,
+    )
     assert out.getvalue() == "\t".join(SURPRISAL_COLUMNS) + "\n"
     assert score.num_tokens == 0
 

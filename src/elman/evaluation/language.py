@@ -9,10 +9,11 @@ import torch
 
 from elman.data.batches import BatchSource, TokenBatch
 from elman.errors import SettingError
+from elman.evaluation.scorers import ModelScorer, TokenScorer
 from elman.evaluation.units import LanguageScore, LanguageTally
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
-from elman.losses import LossSum, token_loss, token_nats
+from elman.losses import LossSum, token_loss
 from elman.models.language import LanguageModel
 
 Ids = npt.NDArray[np.integer]
@@ -39,6 +40,26 @@ def score_stream(
     unk_id: int | None = None,
     on_tokens: OnTokens | None = None,
 ) -> LanguageScore:
+    """Score one stream of ids as `score_stream_by` does, under the model alone."""
+    return score_stream_by(
+        ModelScorer(model, plan),
+        chunks,
+        window=window,
+        boundary_id=boundary_id,
+        unk_id=unk_id,
+        on_tokens=on_tokens,
+    )
+
+
+def score_stream_by(
+    scorer: TokenScorer,
+    chunks: Iterable[Ids],
+    *,
+    window: int = STREAM_WINDOW,
+    boundary_id: int | None = None,
+    unk_id: int | None = None,
+    on_tokens: OnTokens | None = None,
+) -> LanguageScore:
     """Score one stream of ids in a single lane, the state carried from its start to its end.
 
         loss = -Σ_t ln p(x_t | x_1 … x_{t-1})
@@ -51,14 +72,11 @@ def score_stream(
     _require_positive("window", window)
     tally = LanguageTally(unk_id=unk_id)
     state: StackState | None = None
-    device = model.device
     with torch.inference_mode():
         for ids_N in _windows(chunks, window, boundary_id):
-            ids_BT = torch.from_numpy(ids_N).unsqueeze(0).to(device)
-            output = model(ids_BT[:, :-1], state, plan=plan)
-            state = output.state
-            nats_BT = token_nats(output.states_BTH, output.readout, ids_BT[:, 1:], plan=plan)
-            nats_N = nats_BT[0].double().cpu().numpy()
+            ids_BT = torch.from_numpy(ids_N).unsqueeze(0).to(scorer.device)
+            nats_BT, state = scorer.nats(ids_BT[:, :-1], ids_BT[:, 1:], state)
+            nats_N = nats_BT[0].cpu().numpy()
             tally.add(nats_N, ids_N[1:])
             if on_tokens is not None:
                 on_tokens(nats_N, ids_N[1:])
@@ -70,6 +88,28 @@ def score_lines(
     lines: Iterable[Ids],
     *,
     plan: KernelPlan,
+    boundary_id: int,
+    batch_size: int = 64,
+    window: int = LINE_WINDOW,
+    unk_id: int | None = None,
+    on_line: OnLine | None = None,
+) -> LanguageScore:
+    """Score lines as `score_lines_by` does, under the model alone."""
+    return score_lines_by(
+        ModelScorer(model, plan),
+        lines,
+        boundary_id=boundary_id,
+        batch_size=batch_size,
+        window=window,
+        unk_id=unk_id,
+        on_line=on_line,
+    )
+
+
+def score_lines_by(
+    scorer: TokenScorer,
+    lines: Iterable[Ids],
+    *,
     boundary_id: int,
     batch_size: int = 64,
     window: int = LINE_WINDOW,
@@ -95,7 +135,7 @@ def score_lines(
         nats: list[npt.NDArray[np.float64]] = [np.empty(0)] * len(rows)
         for first in range(0, len(order), batch_size):
             batch = order[first : first + batch_size]
-            scored = _score_rows(model, [rows[row] for row in batch], window, plan)
+            scored = _score_rows(scorer, [rows[row] for row in batch], window)
             for row, nats_N in zip(batch, scored, strict=True):
                 nats[row] = nats_N
         for ids_N, nats_N in zip(rows, nats, strict=True):
@@ -163,13 +203,10 @@ def _framed(ids_N: Ids, boundary_id: int) -> npt.NDArray[np.int64]:
 
 
 def _score_rows(
-    model: LanguageModel,
-    rows: list[npt.NDArray[np.int64]],
-    window: int,
-    plan: KernelPlan,
+    scorer: TokenScorer, rows: list[npt.NDArray[np.int64]], window: int
 ) -> list[npt.NDArray[np.float64]]:
     """Return -ln p of every id but the first of each row; rows come longest first."""
-    device = model.device
+    device = scorer.device
     lengths_B = torch.tensor([len(row) - 1 for row in rows])
     longest = int(lengths_B[0])
     nats_BT = np.zeros((len(rows), longest), dtype=np.float64)
@@ -183,12 +220,8 @@ def _score_rows(
                 row[: len(piece_N)] = piece_N
             part_BT = torch.from_numpy(ids_BT).to(device)
             left_B = (lengths_B - start).clamp(0, stop - start).to(device)
-            output = model(part_BT[:, :-1], state, left_B, plan=plan)
-            state = output.state
-            part_nats_BT = token_nats(
-                output.states_BTH, output.readout, part_BT[:, 1:], left_B, plan=plan
-            )
-            nats_BT[:, start:stop] = part_nats_BT.double().cpu().numpy()
+            part_nats_BT, state = scorer.nats(part_BT[:, :-1], part_BT[:, 1:], state, left_B)
+            nats_BT[:, start:stop] = part_nats_BT.cpu().numpy()
     return [nats_BT[row, : len(ids_N) - 1] for row, ids_N in enumerate(rows)]
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.errors import ShapeError
-from elman.evaluation.language import STREAM_WINDOW, Ids, score_lines, score_stream
+from elman.evaluation.language import STREAM_WINDOW, Ids, score_lines_by, score_stream_by
+from elman.evaluation.scorers import TokenScorer
 from elman.evaluation.units import LanguageScore, nats_to_bits
-from elman.kernels.dispatch import KernelPlan
-from elman.models.language import LanguageModel
 
 SURPRISAL_COLUMNS = ("start", "end", "token", "surprisal_bits", "unknown")
 BITS_PER_NAT = nats_to_bits(1.0)
@@ -46,16 +45,15 @@ def in_parts(rows: TokenRows, most: int) -> Iterator[TokenRows]:
 
 
 def score_stream_rows(
-    model: LanguageModel,
+    scorer: TokenScorer,
     chunks: Iterable[TokenRows],
     table: TextIO | None,
     *,
-    plan: KernelPlan,
     window: int = STREAM_WINDOW,
     boundary_id: int | None = None,
     unk_id: int | None = None,
 ) -> LanguageScore:
-    """Score a stream as `score_stream` does and write a row for each of its tokens to `table`.
+    """Score a stream as `score_stream_by` does and write a row for each of its tokens to `table`.
 
     Without a table the score alone is returned. The first token of a stream without a start mark is
     context only: its surprisal is left empty. The columns are tab-separated, SURPRISAL_COLUMNS in
@@ -91,10 +89,9 @@ def score_stream_rows(
                 pending.popleft()
                 offset = 0
 
-    return score_stream(
-        model,
+    return score_stream_by(
+        scorer,
         read(),
-        plan=plan,
         window=window,
         boundary_id=boundary_id,
         unk_id=unk_id,
@@ -103,17 +100,16 @@ def score_stream_rows(
 
 
 def score_line_rows(
-    model: LanguageModel,
+    scorer: TokenScorer,
     lines: Iterable[TokenRows],
     table: TextIO | None,
     *,
-    plan: KernelPlan,
     boundary_id: int,
     boundary_text: str,
     batch_size: int = 64,
     unk_id: int | None = None,
 ) -> LanguageScore:
-    """Score lines as `score_lines` does; write a row for each token and stop mark to `table`.
+    """Score lines as `score_lines_by` does; write a row for each token and stop mark to `table`.
 
     The table is that of `score_stream_rows`, and may be None. The stop mark's row comes last in its
     line, is called `boundary_text`, and has no width: both offsets are the end of the line's last
@@ -140,10 +136,9 @@ def score_line_rows(
         stop = TokenRows(targets_N[-1:], stop_N, stop_N, (boundary_text,))
         rows_out.write(stop, 0, nats_N[-1:])
 
-    return score_lines(
-        model,
+    return score_lines_by(
+        scorer,
         read(),
-        plan=plan,
         boundary_id=boundary_id,
         batch_size=batch_size,
         unk_id=unk_id,

@@ -12,6 +12,7 @@ from elman.checkpoints.atomic_files import writing_atomically
 from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, SettingError
 from elman.evaluation.language import score_lines, score_stream
+from elman.evaluation.scorers import ModelScorer
 from elman.evaluation.surprisal import TokenRows, in_parts, score_line_rows, score_stream_rows
 from elman.evaluation.units import LanguageScore
 from elman.recipes.corpus import Corpus, open_corpus
@@ -180,23 +181,22 @@ def _score(
     table: TextIO | None = None,
 ) -> LanguageScore:
     vocabulary = trained.tokenizer.vocabulary
+    scorer = ModelScorer(trained.model, trained.plan)
     if trained.settings.text.unit == "line":
         assert vocabulary.boundary_id is not None
         return score_line_rows(
-            trained.model,
+            scorer,
             rows.of_lines(corpus),
             table,
-            plan=trained.plan,
             boundary_id=vocabulary.boundary_id,
             boundary_text=BOUNDARY,
             batch_size=request.batch_size,
             unk_id=vocabulary.unk_id,
         )
     return score_stream_rows(
-        trained.model,
+        scorer,
         rows.of_stream(corpus.chunks(rows.reports)),
         table,
-        plan=trained.plan,
         window=request.window,
         boundary_id=stream_boundary(trained.settings, vocabulary),
         unk_id=vocabulary.unk_id,
