@@ -82,16 +82,16 @@ class CacheScorer(TokenScorer):
         p = (1 − λ) p_model + λ p_cache
 
     with h the states that the readout sees; before anything is in the cache p is the model's.
-    Source: E. Grave et al., arXiv:1612.04426, equations 3 and 5. C ≥ 1, θ ≥ 0, 0 ≤ λ < 1, else
+    Source: E. Grave et al., arXiv:1612.04426, equations 3 and 5. C ≥ 1, θ ≥ 0, 0 ≤ λ ≤ 1, else
     `SettingError`; a count model has no states to compare.
     """
 
     def __init__(
         self, model: LanguageModel, plan: KernelPlan, *, size: int, flatness: float, weight: float
     ) -> None:
-        if size < 1 or flatness < 0.0 or not 0.0 <= weight < 1.0:
+        if size < 1 or flatness < 0.0 or not 0.0 <= weight <= 1.0:
             raise SettingError(
-                "a cache needs a size of 1 or more, a flatness of 0 or more, a weight below 1",
+                "a cache needs a size of 1 or more, a flatness of 0 or more, a weight from 0 to 1",
                 got=f"{size}, {flatness:g} and {weight:g}",
             )
         self.model, self.plan = model, plan

@@ -12,7 +12,7 @@ from elman.checkpoints.atomic_files import writing_atomically
 from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, SettingError
 from elman.evaluation.language import score_lines, score_stream
-from elman.evaluation.scorers import ModelScorer
+from elman.evaluation.scorers import ModelScorer, TokenScorer
 from elman.evaluation.surprisal import TokenRows, in_parts, score_line_rows, score_stream_rows
 from elman.evaluation.units import LanguageScore
 from elman.recipes.corpus import Corpus, open_corpus
@@ -102,9 +102,12 @@ def score_files(
     trained: TrainedModel,
     request: ScoreRequest,
     *,
+    scorer: TokenScorer | None = None,
     on_scored: Callable[[int], None] = lambda num_tokens: None,
 ) -> tuple[LanguageScore, tuple[str, ...]]:
     """Score the text of the files named, in constant memory; write its surprisals where asked.
+
+    `scorer` takes the place of the model alone (`elman.recipes.mixing`).
 
     Also returned are lines to show: what is odd about the files. Raises `DataError` for what cannot
     be read and where there is nothing to predict, and `UnknownSymbolError` under the policy refuse.
@@ -113,6 +116,7 @@ def score_files(
         if value < 1:
             raise SettingError(f"{name} must be an int >= 1", got=str(value))
     rows = _Rows(trained, request.unknown, on_scored)
+    by = ModelScorer(trained.model, trained.plan) if scorer is None else scorer
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         corpus = open_corpus(
             request.names,
@@ -121,10 +125,10 @@ def score_files(
             scratch=Path(scratch),
         )
         if request.per_token is None:
-            score = _score(trained, rows, corpus, request)
+            score = _score(trained, by, rows, corpus, request)
         else:
             with writing_atomically(request.per_token) as table:
-                score = _score(trained, rows, corpus, request, table)
+                score = _score(trained, by, rows, corpus, request, table)
     if not score.num_tokens:
         raise DataError(
             "there is nothing to predict in the text",
@@ -175,13 +179,13 @@ def score_sentences(
 
 def _score(
     trained: TrainedModel,
+    scorer: TokenScorer,
     rows: _Rows,
     corpus: Corpus,
     request: ScoreRequest,
     table: TextIO | None = None,
 ) -> LanguageScore:
     vocabulary = trained.tokenizer.vocabulary
-    scorer = ModelScorer(trained.model, trained.plan)
     if trained.settings.text.unit == "line":
         assert vocabulary.boundary_id is not None
         return score_line_rows(

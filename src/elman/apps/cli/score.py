@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from elman.apps.cli.column_options import ColumnOptions, require_columns_of
+from elman.apps.cli.mixing_options import MixingOptions, require_plain
 from elman.apps.cli.options import Ensemble, Json, Precision, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
 from elman.apps.cli.search_options import PairScoreOptions
@@ -16,6 +17,7 @@ from elman.errors import SettingError
 
 if TYPE_CHECKING:
     from elman.config.reading_settings import TaskName
+    from elman.recipes.mixing import Mixing
     from elman.recipes.scoring import ScoreRequest
 
 
@@ -49,6 +51,7 @@ def score(
     ] = None,
     columns: ColumnOptions | None = None,
     ensemble: Ensemble = None,
+    mixing: MixingOptions | None = None,
     sequences: PairScoreOptions | None = None,
     batch_size: Annotated[Whole, Parameter(help="Lines scored at once. Changes no number.")] = 64,
     window: Annotated[Whole, Parameter(help="Tokens scored at once. Changes no number.")] = 512,
@@ -69,12 +72,14 @@ def score(
     sizes, members = (batch_size, window), tuple(ensemble or ())
     request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, *sizes, members)
     task = _task_of(run, members)
+    added = (mixing or MixingOptions()).mixing()
     rows = _RowScores(picture, columns or ColumnOptions(), sequences or PairScoreOptions())
     _require_fitting(task, request, minimal_pairs, rows, precision)
+    require_plain(task, added, precision, has_pairs=minimal_pairs is not None)
     if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
     elif task == "lm":
-        _score(run, request, precision, as_json=json, verbose=verbose)
+        _score(run, request, precision, added, as_json=json, verbose=verbose)
     else:
         _score_rows(task, run, request, rows, as_json=json, verbose=verbose)
     return 0
@@ -180,18 +185,33 @@ def _require_fitting(
 
 
 def _score(
-    run: Path, request: "ScoreRequest", precision: Precision, *, as_json: bool, verbose: bool
+    run: Path,
+    request: "ScoreRequest",
+    precision: Precision,
+    added: "Mixing",
+    *,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
-    from elman.apps.cli.progress import scoring
+    from elman.apps.cli.progress import scoring, stages
+    from elman.recipes.mixing import mixed
     from elman.recipes.precision import PrecisionCost, pack
     from elman.recipes.scoring import score_files
     from elman.recipes.trained import open_trained
 
     exact = open_trained(run)
     trained = exact if precision == "float32" else pack(exact, precision)[0]
+    with stages(error_console()) as on_stage:
+        if not added.is_plain:
+            on_stage("fitting …")
+        by = None if added.is_plain else mixed(trained, added)
     with scoring(error_console()) as on_scored:
-        score, notices = score_files(trained, request, on_scored=on_scored)
+        scorer = None if by is None else by.scorer
+        score, notices = score_files(trained, request, scorer=scorer, on_scored=on_scored)
     figures = score.to_json()
+    if by is not None:
+        figures |= by.facts
+        notices = (*by.told, *notices)
     if precision != "float32":
         with scoring(error_console()) as on_scored:
             plain = replace(request, per_token=None)

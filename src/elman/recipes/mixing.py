@@ -1,0 +1,226 @@
+"""A run with a cache of its states, or mixed with another run, the numbers fitted on held-out text.
+
+What is not given is fitted on the validation part of the run itself, which its manifest proves to
+be the one that it was chosen by.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.checkpoints.run_folder import RunFolder
+from elman.data.token_array import LineArray
+from elman.errors import DataError, RunError, SettingError
+from elman.evaluation.language import score_lines_by, score_stream_by
+from elman.evaluation.scorers import CacheScorer, MixtureScorer, ModelScorer, TokenScorer
+from elman.recipes.held_out import ids_in_pieces, stream_boundary
+from elman.recipes.preparing import Part, reopen_prepared
+from elman.recipes.trained import TrainedModel, open_members, open_trained
+
+FITTED_TOKENS = 50_000
+"""Tokens of validation text, from its beginning, that numbers are fitted on at most."""
+FLATNESSES = (0.03, 0.06, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3)
+"""Values of θ that are tried."""
+STEPS = 60
+"""Steps of expectation and maximisation for a weight; each moves it less than the one before."""
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """What is added to a run; None is fitted. A `cache_size` of 0 is none."""
+
+    cache_size: int = 0
+    flatness: float | None = None
+    cache_weight: float | None = None
+    other: Path | None = None
+    other_weight: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.cache_size and (self.flatness, self.cache_weight) != (None, None):
+            raise SettingError("flatness and weight of a cache need --cache", got="no --cache")
+        if self.other is None and self.other_weight is not None:
+            raise SettingError("the weight of a mixture needs --mix RUN", got="no --mix")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is added."""
+        return not self.cache_size and self.other is None
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """What gives the nats, the numbers it uses, and how many tokens those were fitted on."""
+
+    scorer: TokenScorer
+    facts: dict[str, float | int | str]
+    fitted_on: int
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Return lines that tell a person of it."""
+        fitted = f"; fitted on {self.fitted_on:,} tokens of validation text"
+        end = fitted if self.fitted_on else ""
+        lines = []
+        if "cache_size" in self.facts:
+            lines.append(
+                f"a cache of {self.facts['cache_size']:,} states, flatness "
+                f"{self.facts['cache_flatness']:.3g}, weight {self.facts['cache_weight']:.3g}{end}"
+            )
+        if "mixed_with" in self.facts:
+            lines.append(
+                f"mixed with {self.facts['mixed_with']}, weight {self.facts['mixed_weight']:.3g}"
+                f"{end}"
+            )
+        return tuple(lines)
+
+
+def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
+    """Return the run with what is added to it.
+
+    Raises `RunError` for a second run of another vocabulary, and `SettingError` where a number is
+    to be fitted and the run has no validation text.
+    """
+    texts = _ValidationText(trained)
+    scorer: TokenScorer = ModelScorer(trained.model, trained.plan)
+    facts: dict[str, float | int | str] = {}
+    if mixing.cache_size:
+        cached = _cached(trained, mixing, texts)
+        scorer = cached
+        facts |= {
+            "cache_size": cached.size,
+            "cache_flatness": cached.flatness,
+            "cache_weight": cached.weight,
+        }
+    if mixing.other is not None:
+        open_members(trained.path, (mixing.other,), task="lm", otherwise="is no language model")
+        other = open_trained(mixing.other)
+        second: TokenScorer = ModelScorer(other.model, other.plan)
+        weight = mixing.other_weight
+        if weight is None:
+            weight, _ = fitted_weight(texts.nats(scorer), texts.nats(second))
+        scorer = MixtureScorer(scorer, second, weight)
+        facts |= {"mixed_with": str(mixing.other), "mixed_weight": weight}
+    return Mixed(scorer, facts, texts.num_scored)
+
+
+def fitted_weight(
+    first_N: npt.NDArray[np.float64], second_N: npt.NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return λ of least mean −ln((1 − λ) e^−first + λ e^−second), and that mean.
+
+    By expectation and maximisation from 1/2, whose loss falls at every step, as it is convex.
+    """
+    weight = 0.5
+    ratio_N = np.exp(np.clip(first_N - second_N, -700.0, 700.0))
+    for _ in range(STEPS):
+        weight = float(np.mean(weight * ratio_N / (1.0 - weight + weight * ratio_N)))
+    loss_N = first_N - np.log(1.0 - weight + weight * ratio_N)
+    return weight, float(loss_N.mean())
+
+
+def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> CacheScorer:
+    """Return the run with a cache, whose flatness and weight are fitted where they are open."""
+
+    def scorer(flatness: float, weight: float) -> CacheScorer:
+        return CacheScorer(
+            trained.model,
+            trained.plan,
+            size=mixing.cache_size,
+            flatness=flatness,
+            weight=weight,
+        )
+
+    if mixing.flatness is not None and mixing.cache_weight is not None:
+        return scorer(mixing.flatness, mixing.cache_weight)
+    own_N = texts.nats(ModelScorer(trained.model, trained.plan))
+    best = (np.inf, 0.0, 0.0)
+    for flatness in FLATNESSES if mixing.flatness is None else (mixing.flatness,):
+        recalled_N = texts.nats(scorer(flatness, 1.0))
+        weight, loss = fitted_weight(own_N, recalled_N)
+        if mixing.cache_weight is not None:
+            weight = mixing.cache_weight
+            kept_N = (1 - weight) * np.exp(-own_N) + weight * np.exp(-recalled_N)
+            loss = float(-np.log(kept_N).mean())
+        best = min(best, (loss, flatness, weight))
+    return scorer(*best[1:])
+
+
+class _ValidationText:
+    """The beginning of the validation part of a run, read when it is first needed."""
+
+    def __init__(self, trained: TrainedModel) -> None:
+        self._trained = trained
+        self._sequences: list[npt.NDArray[np.integer]] | None = None
+        self.num_scored = 0
+
+    def nats(self, scorer: TokenScorer) -> npt.NDArray[np.float64]:
+        """Return the nats of each token under `scorer`."""
+        told: list[npt.NDArray[np.float64]] = []
+        settings, vocabulary = self._trained.settings, self._trained.tokenizer.vocabulary
+        if self._sequences is None:
+            self._sequences = self._read()
+        if settings.text.unit == "line":
+            assert vocabulary.boundary_id is not None
+            score_lines_by(
+                scorer,
+                self._sequences,
+                boundary_id=vocabulary.boundary_id,
+                on_line=lambda number, nats_N, _: told.append(nats_N),
+            )
+        else:
+            score_stream_by(
+                scorer,
+                self._sequences,
+                boundary_id=stream_boundary(settings, vocabulary),
+                on_tokens=lambda nats_N, _: told.append(nats_N),
+            )
+        found_N = np.concatenate(told)
+        self.num_scored = len(found_N)
+        return found_N
+
+    def _read(self) -> list[npt.NDArray[np.integer]]:
+        trained = self._trained
+        try:
+            with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+                recorded = RunFolder.open(trained.path).read_manifest().data
+                prepared = reopen_prepared(
+                    trained.settings, trained.tokenizer, Path(scratch), recorded
+                )
+                part = prepared.parts.get("valid")
+                sequences = [] if part is None else list(_beginning(part))
+        except (DataError, RunError) as error:
+            raise SettingError(
+                "numbers that are not given are fitted on the validation text of the run, which "
+                "cannot be read",
+                got=str(error),
+                hint="give them, as --help says",
+            ) from None
+        if not sequences:
+            raise SettingError(
+                "numbers that are not given are fitted on the validation text of the run",
+                got="a run without validation text",
+                hint="give them, as --help says",
+            )
+        return sequences
+
+
+def _beginning(part: Part) -> Iterator[npt.NDArray[np.integer]]:
+    """Yield copies of the first sequences of a part, about FITTED_TOKENS in all."""
+    left = FITTED_TOKENS
+    if isinstance(part.ids, LineArray):
+        for number in range(len(part.ids)):
+            line_N = np.array(part.ids.line(number))
+            yield line_N
+            left -= len(line_N) + 1
+            if left <= 0:
+                return
+        return
+    for piece_N in ids_in_pieces(part.ids):
+        yield np.array(piece_N[:left])
+        left -= len(piece_N)
+        if left <= 0:
+            return
