@@ -25,7 +25,7 @@ def texts_of(svg: bytes) -> list[str]:
 
 def test_every_label_and_count_is_written() -> None:
     scores = label_scores(["cost $5", "b", "b", "b"], ["b", "b", "b", "cost $5"])
-    texts = texts_of(confusion_picture(scores, picture_format="svg", title="a title"))
+    texts = texts_of(confusion_picture(scores, kind="svg", title="a title"))
     assert texts.count("cost \\$5") + texts.count("cost $5") == 2
     assert texts.count("b") == 2
     assert sorted(text for text in texts if text.isdigit()) == ["1", "1", "2"]
@@ -35,7 +35,7 @@ def test_every_label_and_count_is_written() -> None:
 def test_long_labels_lose_their_middle_and_stay_apart() -> None:
     long = "a very long label that begins as the others "
     names = [f"{long}one", f"{long}two", f"{long[:20]}x{long[21:]}two"]
-    texts = texts_of(confusion_picture(label_scores(names, names), picture_format="svg"))
+    texts = texts_of(confusion_picture(label_scores(names, names), kind="svg"))
     drawn = {text for text in texts if "…" in text}
     assert drawn == {
         "a very long label …thers one",
@@ -67,21 +67,21 @@ def test_right_cells_are_blue_and_wrong_ones_orange() -> None:
 
 def test_more_labels_than_can_be_read_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elman.evaluation.confusion_picture.MOST_DRAWN_LABELS", 5)
-    texts = texts_of(confusion_picture(many(12), picture_format="svg"))
+    texts = texts_of(confusion_picture(many(12), kind="svg"))
     assert texts.count("(others)") == 2
     assert sum(text.startswith("label_") for text in texts) == 2 * 4
 
 
 def test_the_same_scores_give_the_same_bytes() -> None:
     for picture_format in ("png", "svg"):
-        first = confusion_picture(many(4), picture_format=picture_format)  # type: ignore[arg-type]
-        assert first == confusion_picture(many(4), picture_format=picture_format)  # type: ignore[arg-type]
+        first = confusion_picture(many(4), kind=picture_format)  # type: ignore[arg-type]
+        assert first == confusion_picture(many(4), kind=picture_format)  # type: ignore[arg-type]
 
 
 def test_any_label_can_be_drawn() -> None:
     rare = "\U0001f469\u200d\U0001f467"  # no font of text has these
     scores = label_scores(["", rare, "a\nb", "x" * 60, "ж"], ["", rare, "a\nb", "x" * 60, "ж"])
-    texts = texts_of(confusion_picture(scores, picture_format="svg"))
+    texts = texts_of(confusion_picture(scores, kind="svg"))
     assert {"''", r"a\nb", "x" * 18 + "…" + "x" * 9, "ж"} <= set(texts)
     assert any(text.startswith(r"\U0001f469") for text in texts) or rare in texts
 

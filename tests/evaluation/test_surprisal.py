@@ -15,6 +15,7 @@ from elman.errors import ShapeError
 from elman.evaluation.scorers import ModelScorer
 from elman.evaluation.surprisal import (
     SURPRISAL_COLUMNS,
+    SurprisalTable,
     TokenRows,
     escape_field,
     in_parts,
@@ -57,7 +58,12 @@ def test_every_token_of_a_stream_has_a_row_in_bits(cut: int, boundary_id: int | 
     text, model, out = "ab\tba\n\\aab", small_model(), io.StringIO()
     chunks = [rows_of(text[n : n + cut], n) for n in range(0, len(text), cut)]
     score = score_stream_rows(
-        ModelScorer(model, KernelPlan()), chunks, out, window=4, boundary_id=boundary_id, unk_id=2
+        ModelScorer(model, KernelPlan()),
+        chunks,
+        SurprisalTable(out, 2),
+        window=4,
+        boundary_id=boundary_id,
+        unk_id=2,
     )
     table = table_of(out.getvalue())
     assert "".join(ast.literal_eval(f"'{row['token']}'") for row in table) == text
@@ -83,7 +89,7 @@ def test_rows_of_lines_end_with_the_stop_mark() -> None:
     score = score_line_rows(
         ModelScorer(model, KernelPlan()),
         lines,
-        out,
+        SurprisalTable(out, None),
         boundary_id=0,
         boundary_text="[ S ]",
         batch_size=2,
@@ -116,7 +122,9 @@ def test_rows_come_out_while_the_text_is_read() -> None:
             behind.append(number * 8 - (out.getvalue().count("\n") - 1))
             yield rows_of("abababab", number * 8)
 
-    score_stream_rows(ModelScorer(small_model(), KernelPlan()), chunks(), out, window=16)
+    score_stream_rows(
+        ModelScorer(small_model(), KernelPlan()), chunks(), SurprisalTable(out, None), window=16
+    )
     assert out.getvalue().count("\n") == 1 + 400
     assert max(behind[1:]) <= 16 + 8
 
@@ -126,7 +134,7 @@ def test_the_header_names_the_columns_even_of_an_empty_stream() -> None:
     score = score_stream_rows(
         ModelScorer(small_model(), KernelPlan()),
         [],
-        out,
+        SurprisalTable(out, None),
     )
     assert out.getvalue() == "\t".join(SURPRISAL_COLUMNS) + "\n"
     assert score.num_tokens == 0

@@ -5,26 +5,21 @@ wrong ones in orange, on a scale of square roots so that single mistakes can be 
 rows of the data.
 """
 
-import io
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from elman.errors import RunError, SettingError, one_line
+from elman.errors import one_line
+from elman.evaluation.drawing import PictureFormat, picture_bytes, picture_format, write_picture
 from elman.evaluation.labels import LabelScores
 from elman.evaluation.packages import metric_module
-
-PictureFormat = Literal["png", "svg"]
 
 MOST_DRAWN_LABELS = 160
 MOST_LABEL_CHARACTERS = 28
 _PURPOSE = "draw pictures"
-_DOTS_PER_INCH = 150
 _POINTS_PER_INCH = 72
 # Cells get smaller as labels get more, within what can be read: a two-digit number in 4 points.
 _LARGEST_CELL_INCHES, _SMALLEST_CELL_INCHES, _MATRIX_INCHES = 0.6, 0.125, 9.0
@@ -47,9 +42,6 @@ _FONTS = (
     "Malgun Gothic",
     "Arial Unicode MS",
 )
-_EMPTY_METADATA: Mapping[PictureFormat, Mapping[str, str | None]] = MappingProxyType(
-    {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-)
 
 
 def draw_confusion(scores: LabelScores, path: Path, *, title: str = "") -> None:
@@ -58,20 +50,12 @@ def draw_confusion(scores: LabelScores, path: Path, *, title: str = "") -> None:
     Raises `SettingError` for another ending, `MissingPackageError` without matplotlib, `RunError`
     where the disk refuses.
     """
-    ending = path.suffix.lower()
-    if ending not in {".png", ".svg"}:
-        raise SettingError("a picture must be a .png or .svg file", got=str(path))
-    drawn = confusion_picture(
-        scores, picture_format="svg" if ending == ".svg" else "png", title=title
-    )
-    try:
-        path.write_bytes(drawn)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written", got=str(error.strerror)) from None
+    kind = picture_format(path)
+    write_picture(path, confusion_picture(scores, kind=kind, title=title))
 
 
 def confusion_picture(
-    scores: LabelScores, *, picture_format: PictureFormat = "png", title: str = ""
+    scores: LabelScores, *, kind: PictureFormat = "png", title: str = ""
 ) -> bytes:
     """Return the picture as the bytes of a file, the same for the same scores.
 
@@ -79,28 +63,17 @@ def confusion_picture(
     Characters that no installed font has are written as their code points. Raises
     `MissingPackageError` without matplotlib.
     """
-    matplotlib = metric_module("matplotlib", _PURPOSE)
+    metric_module("matplotlib", _PURPOSE)
     scores = scores.narrowed(MOST_DRAWN_LABELS)
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        # A user's matplotlibrc must not change the picture; missing glyphs are dealt with.
-        warnings.simplefilter("ignore")
-        matplotlib.rcdefaults()
-        fonts = _installed_fonts()
-        matplotlib.rcParams.update(
-            {"font.family": [name for name, _ in fonts], "svg.hashsalt": "elman"}
-        )
-        covered = frozenset().union(*(characters for _, characters in fonts))
-        written = _told_apart([_drawable(label, covered) for label in scores.labels])
-        figure = _figure(scores, written, _drawable(title, covered) if title else "")
-        buffer = io.BytesIO()
-        figure.savefig(
-            buffer,
-            format=picture_format,
-            dpi=_DOTS_PER_INCH,
-            bbox_inches="tight",
-            metadata=dict(_EMPTY_METADATA[picture_format]),
-        )
-    return buffer.getvalue()
+    fonts = _installed_fonts()
+    covered = frozenset().union(*(characters for _, characters in fonts))
+    written = _told_apart([_drawable(label, covered) for label in scores.labels])
+    shown = _drawable(title, covered) if title else ""
+    return picture_bytes(
+        lambda: _figure(scores, written, shown),
+        kind,
+        fonts=[name for name, _ in fonts],
+    )
 
 
 def _figure(scores: LabelScores, names: list[str], title: str) -> Any:

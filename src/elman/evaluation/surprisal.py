@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Protocol, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,18 @@ class TokenRows:
             )
 
 
+class RowSink(Protocol):
+    """What is told of each token of a text, in order."""
+
+    def write_context(self, rows: TokenRows, count: int) -> None:
+        """Take the first `count` rows, which are context only."""
+        ...
+
+    def write(self, rows: TokenRows, first: int, nats_N: npt.NDArray[np.float64]) -> None:
+        """Take rows[first : first + N] with their nats."""
+        ...
+
+
 def in_parts(rows: TokenRows, most: int) -> Iterator[TokenRows]:
     """Yield `rows` in order, at most `most` of them at once."""
     for start in range(0, len(rows.ids), most):
@@ -47,21 +59,18 @@ def in_parts(rows: TokenRows, most: int) -> Iterator[TokenRows]:
 def score_stream_rows(
     scorer: TokenScorer,
     chunks: Iterable[TokenRows],
-    table: TextIO | None,
+    sink: RowSink | None,
     *,
     window: int = STREAM_WINDOW,
     boundary_id: int | None = None,
     unk_id: int | None = None,
 ) -> LanguageScore:
-    """Score a stream as `score_stream_by` does and write a row for each of its tokens to `table`.
+    """Score a stream as `score_stream_by` does and tell `sink` of each of its tokens.
 
-    Without a table the score alone is returned. The first token of a stream without a start mark is
-    context only: its surprisal is left empty. The columns are tab-separated, SURPRISAL_COLUMNS in
-    the first line: start and end as given, the token escaped (`escape_field`), surprisal_bits =
-    -log2 p in as many digits as the float64 needs, unknown 0 or 1; nothing is quoted. Rows come out
-    as the text is read; about `window` tokens and one chunk are held at a time.
+    Without a sink the score alone is returned. The first token of a stream without a start mark is
+    context only. Rows are told as the text is read; about `window` tokens and one chunk are held at
+    a time.
     """
-    rows_out = _Table(table, unk_id)
     pending: deque[TokenRows] = deque()
     offset = 0  # of the first row not yet written, within the oldest chunk pending
 
@@ -73,7 +82,8 @@ def score_stream_rows(
                 continue
             pending.append(rows)
             if is_first:
-                rows_out.write_context(rows, 1)
+                if sink is not None:
+                    sink.write_context(rows, 1)
                 is_first, offset = False, 1
             yield rows.ids
 
@@ -83,7 +93,8 @@ def score_stream_rows(
         while done < len(nats_N):
             rows = pending[0]
             count = min(len(rows.ids) - offset, len(nats_N) - done)
-            rows_out.write(rows, offset, nats_N[done : done + count])
+            if sink is not None:
+                sink.write(rows, offset, nats_N[done : done + count])
             done, offset = done + count, offset + count
             if offset == len(rows.ids):
                 pending.popleft()
@@ -102,20 +113,19 @@ def score_stream_rows(
 def score_line_rows(
     scorer: TokenScorer,
     lines: Iterable[TokenRows],
-    table: TextIO | None,
+    sink: RowSink | None,
     *,
     boundary_id: int,
     boundary_text: str,
     batch_size: int = 64,
     unk_id: int | None = None,
 ) -> LanguageScore:
-    """Score lines as `score_lines_by` does; write a row for each token and stop mark to `table`.
+    """Score lines as `score_lines_by` does; tell `sink` of each token and stop mark.
 
-    The table is that of `score_stream_rows`, and may be None. The stop mark's row comes last in its
+    It may be None. The stop mark's row comes last in its
     line, is called `boundary_text`, and has no width: both offsets are the end of the line's last
     token (0 where a first line is empty, the end of the line before where a later one is).
     """
-    rows_out = _Table(table, unk_id)
     pending: deque[TokenRows] = deque()
     end = 0
 
@@ -129,12 +139,14 @@ def score_line_rows(
     ) -> None:
         nonlocal end
         rows = pending.popleft()
-        rows_out.write(rows, 0, nats_N[:-1])
+        if sink is not None:
+            sink.write(rows, 0, nats_N[:-1])
         if len(rows.ends):
             end = int(rows.ends[-1])
         stop_N = np.array([end])
         stop = TokenRows(targets_N[-1:], stop_N, stop_N, (boundary_text,))
-        rows_out.write(stop, 0, nats_N[-1:])
+        if sink is not None:
+            sink.write(stop, 0, nats_N[-1:])
 
     return score_lines_by(
         scorer,
@@ -159,13 +171,17 @@ def escape_field(text: str) -> str:
     )
 
 
-class _Table:
-    """The rows of one table, its header written at once; without a file nothing is written."""
+class SurprisalTable:
+    """A table of each token's surprisal, its header written at once.
 
-    def __init__(self, out: TextIO | None, unk_id: int | None) -> None:
+    The columns are tab-separated, SURPRISAL_COLUMNS in the first line: start and end as given, the
+    token escaped (`escape_field`), surprisal_bits = -log2 p in as many digits as the float64 needs,
+    empty for what is context only, unknown 0 or 1; nothing is quoted.
+    """
+
+    def __init__(self, out: TextIO, unk_id: int | None) -> None:
         self._out, self._unk_id = out, unk_id
-        if out is not None:
-            out.write("\t".join(SURPRISAL_COLUMNS) + "\n")
+        out.write("\t".join(SURPRISAL_COLUMNS) + "\n")
 
     def write_context(self, rows: TokenRows, count: int) -> None:
         """Write the first `count` rows as context only, their surprisal left empty."""
@@ -173,14 +189,10 @@ class _Table:
 
     def write(self, rows: TokenRows, first: int, nats_N: npt.NDArray[np.float64]) -> None:
         """Write rows[first : first + N] with nats_N in bits."""
-        if self._out is None:
-            return
         bits = [repr(value) for value in (nats_N * BITS_PER_NAT).tolist()]
         self._write(rows, slice(first, first + len(bits)), bits)
 
     def _write(self, rows: TokenRows, part: slice, bits: Sequence[str]) -> None:
-        if self._out is None:
-            return
         unk_id = self._unk_id
         columns = zip(
             rows.ids[part].tolist(),

@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
@@ -13,7 +12,14 @@ from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, SettingError
 from elman.evaluation.language import score_lines, score_stream
 from elman.evaluation.scorers import ModelScorer, TokenScorer
-from elman.evaluation.surprisal import TokenRows, in_parts, score_line_rows, score_stream_rows
+from elman.evaluation.surprisal import (
+    RowSink,
+    SurprisalTable,
+    TokenRows,
+    in_parts,
+    score_line_rows,
+    score_stream_rows,
+)
 from elman.evaluation.units import LanguageScore
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.held_out import stream_boundary
@@ -103,11 +109,13 @@ def score_files(
     request: ScoreRequest,
     *,
     scorer: TokenScorer | None = None,
+    sink: RowSink | None = None,
     on_scored: Callable[[int], None] = lambda num_tokens: None,
 ) -> tuple[LanguageScore, tuple[str, ...]]:
     """Score the text of the files named, in constant memory; write its surprisals where asked.
 
-    `scorer` takes the place of the model alone (`elman.recipes.mixing`).
+    `scorer` takes the place of the model alone (`elman.recipes.mixing`); `sink` is told of each
+    token where no table is asked for.
 
     Also returned are lines to show: what is odd about the files. Raises `DataError` for what cannot
     be read and where there is nothing to predict, and `UnknownSymbolError` under the policy refuse.
@@ -125,10 +133,11 @@ def score_files(
             scratch=Path(scratch),
         )
         if request.per_token is None:
-            score = _score(trained, by, rows, corpus, request)
+            score = _score(trained, by, rows, corpus, request, sink)
         else:
             with writing_atomically(request.per_token) as table:
-                score = _score(trained, by, rows, corpus, request, table)
+                own = SurprisalTable(table, trained.tokenizer.vocabulary.unk_id)
+                score = _score(trained, by, rows, corpus, request, own)
     if not score.num_tokens:
         raise DataError(
             "there is nothing to predict in the text",
@@ -183,7 +192,7 @@ def _score(
     rows: _Rows,
     corpus: Corpus,
     request: ScoreRequest,
-    table: TextIO | None = None,
+    sink: RowSink | None,
 ) -> LanguageScore:
     vocabulary = trained.tokenizer.vocabulary
     if trained.settings.text.unit == "line":
@@ -191,7 +200,7 @@ def _score(
         return score_line_rows(
             scorer,
             rows.of_lines(corpus),
-            table,
+            sink,
             boundary_id=vocabulary.boundary_id,
             boundary_text=BOUNDARY,
             batch_size=request.batch_size,
@@ -200,7 +209,7 @@ def _score(
     return score_stream_rows(
         scorer,
         rows.of_stream(corpus.chunks(rows.reports)),
-        table,
+        sink,
         window=request.window,
         boundary_id=stream_boundary(trained.settings, vocabulary),
         unk_id=vocabulary.unk_id,

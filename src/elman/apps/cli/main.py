@@ -16,6 +16,7 @@ from rich.console import Console
 
 from elman import __version__
 from elman.apps.cli.bench import bench
+from elman.apps.cli.compare import compare
 from elman.apps.cli.convert import convert
 from elman.apps.cli.data import data
 from elman.apps.cli.demo import demo
@@ -42,7 +43,7 @@ def build_app() -> App:
         console=Console(highlight=False),
         error_console=Console(stderr=True, highlight=False),
     )
-    for verb in (demo, score, predict, generate, convert, bench):
+    for verb in (demo, score, compare, predict, generate, convert, bench):
         app.command(verb)
     app.command(train)
     app.command(data)

@@ -1,0 +1,76 @@
+"""`elman compare`: runs of any kind on the same text, in one table under one unit."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from elman.apps.cli.options import Json, Whole
+from elman.apps.cli.output import error_console, output_console, print_json, say
+from elman.errors import SettingError
+
+if TYPE_CHECKING:
+    from elman.recipes.comparing import Compare
+
+
+def compare(
+    paths: Annotated[
+        list[str],
+        Parameter(help="Runs, and the files to compare them on.", negative=""),
+    ],
+    *,
+    cache: Annotated[
+        Whole, Parameter(help="Also each run with a cache of this many states; 0: none.")
+    ] = 0,
+    encoding: Annotated[
+        str | None, Parameter(help="Encoding of the files. [default: as the runs say]")
+    ] = None,
+    markdown: Annotated[
+        Path | None, Parameter(help="Write the table to this file, as Markdown.")
+    ] = None,
+    picture: Annotated[
+        Path | None, Parameter(help="Draw bits per byte to this .png or .svg file.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Compare language models on one text: elman compare RUN … FILE.
+
+    Each run scores the files exactly, in the order given. Bits per byte compare whatever the tokens
+    are; the interval is of the bootstrap over blocks of the text, and the difference is to the row
+    above, in pairs of the same blocks. Perplexities of different tokens are not set side by side.
+    """
+    from elman.apps.cli.comparison_view import markdown_table, print_comparison
+    from elman.apps.cli.progress import stages
+    from elman.checkpoints.atomic_files import write_atomically
+    from elman.evaluation.comparison_picture import draw_comparison
+    from elman.recipes.comparing import CompareRequest, compare_runs
+
+    runs = tuple(Path(path) for path in paths if _is_run(path))
+    names = tuple(path for path in paths if not _is_run(path))
+    if not runs or not names:
+        raise SettingError(
+            "elman compare needs runs and a text",
+            got=f"{len(runs)} runs and {len(names)} files",
+            allowed="elman compare RUN … FILE",
+        )
+    with stages(error_console()) as on_stage:
+        found = compare_runs(CompareRequest(runs, names, encoding, cache), on_stage=on_stage)
+    for notice in found.notices:
+        say(f"note: {notice}")
+    if json:
+        print_json(_json(found, names))
+    else:
+        print_comparison(found.comparison, output_console())
+    if markdown is not None:
+        write_atomically(markdown, markdown_table(found.comparison).encode())
+    if picture is not None:
+        draw_comparison(found.comparison, picture, title=", ".join(names))
+    return 0
+
+
+def _is_run(path: str) -> bool:
+    return (Path(path) / "config.toml").is_file()
+
+
+def _json(found: "Compare", names: tuple[str, ...]) -> dict[str, object]:
+    return {"files": list(names), **found.comparison.to_json(), "notices": list(found.notices)}

@@ -1,0 +1,89 @@
+"""A comparison as a table for people, and as Markdown."""
+
+import math
+
+from rich.console import Console
+from rich.table import Table
+
+from elman.apps.cli.options import duration_text
+from elman.evaluation.comparison import Comparison, ComparisonRow
+
+WIDE, UNBOUND = 120, 240
+"""Columns of a terminal that takes the whole table, and of what is no terminal."""
+_HEADS = ("model", "kind", "parameters", "trained in")
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """Print one row a model: size, time, cost under one unit, difference to the row above.
+
+    A terminal that is too narrow gets sizes and costs one above the other.
+    """
+    cells = _cells(comparison)
+    if not console.is_terminal or console.width >= WIDE:
+        Console(highlight=False, width=None if console.is_terminal else UNBOUND).print(
+            _table(cells)
+        )
+        return
+    console.print(_table([row[: len(_HEADS)] for row in cells]))
+    console.print()
+    console.print(_table([[row[0], *row[len(_HEADS) :]] for row in cells]))
+
+
+def _table(cells: list[list[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    heads, *rows = cells
+    for head in heads:
+        left = head in ("model", "kind")
+        table.add_column(head, justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def markdown_table(comparison: Comparison) -> str:
+    """Return the same table as Markdown."""
+    heads, *rows = _cells(comparison)
+    lines = [heads, ["---" if place < 2 else "---:" for place in range(len(heads))], *rows]
+    cells = ([cell.replace("|", "\\|") for cell in row] for row in lines)
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+def _cells(comparison: Comparison) -> list[list[str]]:
+    by_token = ["nats/token", "perplexity"] if comparison.same_tokens else ["tokens"]
+    heads = [*_HEADS, *by_token, "bits/char", "bits/byte", "± 95 %", "to the row above"]
+    return [heads, *(_row(row, same_tokens=comparison.same_tokens) for row in comparison.rows)]
+
+
+def _row(row: ComparisonRow, *, same_tokens: bool) -> list[str]:
+    one, score = row.compared, row.compared.score
+    seconds = one.training_seconds
+    if same_tokens:
+        by_token = [_number(score.nats_per_token, 4), _number(score.perplexity, 2)]
+    else:
+        by_token = [f"{score.num_tokens:,}"]
+    interval = row.interval
+    return [
+        one.name,
+        one.kind,
+        f"{one.parameters:,}",
+        "–" if seconds is None else duration_text(seconds),
+        *by_token,
+        _number(score.bits_per_character, 4),
+        _number(score.bits_per_byte, 4),
+        "–" if interval is None else f"{(interval.high - interval.low) / 2:.4f}",
+        _difference(row),
+    ]
+
+
+def _difference(row: ComparisonRow) -> str:
+    found = row.difference
+    if found is None:
+        return "–"
+    sure = f"p {found.p_value:.2g}" if found.p_value >= 0.001 else "p < 0.001"
+    return f"{found.difference:+.4f} ({sure})"
+
+
+def _number(value: float | None, digits: int) -> str:
+    if value is None:
+        return "–"
+    return "inf" if math.isinf(value) else f"{value:,.{digits}f}"

@@ -1,0 +1,144 @@
+"""Several language models on one text: figures under one unit, intervals, differences in pairs.
+
+A text is cut into blocks of equal numbers of characters. What a model costs a block is the sum of
+the nats of the tokens that begin in it, whatever its tokens are, so that models of different
+vocabularies are compared block by block: in bits per byte of the text, which is the same for all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.errors import DataError
+from elman.evaluation.ratios import Interval
+from elman.evaluation.significance import (
+    PairedDifference,
+    bootstrap_interval,
+    paired_bootstrap,
+    ratio_of_sums,
+)
+from elman.evaluation.surprisal import TokenRows
+from elman.evaluation.units import LanguageScore, nats_to_bits
+
+MOST_BLOCKS = 500
+LEAST_CHARACTERS = 200
+"""Characters of a block at least: shorter ones depend on each other."""
+FEWEST_BLOCKS = 5
+"""With fewer blocks an interval says nothing."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass
+class BlockSums:
+    """Adds up the nats of tokens by the block that they begin in; what `score_files` tells."""
+
+    block_characters: int
+    nats: list[float] = field(default_factory=list)
+
+    def write_context(self, rows: TokenRows, count: int) -> None:
+        """Add nothing: what is context only costs nothing."""
+
+    def write(self, rows: TokenRows, first: int, nats_N: FloatArray) -> None:
+        """Add the nats of rows[first : first + N]."""
+        blocks_N = rows.starts[first : first + len(nats_N)] // self.block_characters
+        if not len(blocks_N):
+            return
+        missing = int(blocks_N.max()) + 1 - len(self.nats)
+        self.nats.extend([0.0] * max(missing, 0))
+        for block, nats in zip(blocks_N.tolist(), nats_N.tolist(), strict=True):
+            self.nats[block] += nats
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One model: its name and kind, what it is made of, and what it costs the text, by block."""
+
+    name: str
+    kind: str
+    parameters: int
+    training_seconds: float | None
+    vocabulary_digest: str
+    score: LanguageScore
+    nats_by_block: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """A model with the interval of its bits per byte, and its difference to the row above."""
+
+    compared: Compared
+    interval: Interval | None
+    difference: PairedDifference | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return every figure; differences are of bits per byte, this row less the one above."""
+        one = self.compared
+        return {
+            "name": one.name,
+            "kind": one.kind,
+            "parameters": one.parameters,
+            "training_seconds": one.training_seconds,
+            **one.score.to_json(),
+            "bits_per_byte_interval": None if self.interval is None else self.interval.to_json(),
+            "difference": None if self.difference is None else self.difference.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All rows, in the order given, and whether their tokens are the same."""
+
+    rows: tuple[ComparisonRow, ...]
+    num_blocks: int
+    same_tokens: bool
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON can hold."""
+        return {
+            "rows": [row.to_json() for row in self.rows],
+            "num_blocks": self.num_blocks,
+            "same_tokens": self.same_tokens,
+        }
+
+
+def block_characters(num_characters: int) -> int:
+    """Return how many characters a block of a text has."""
+    return max(LEAST_CHARACTERS, -(-num_characters // MOST_BLOCKS))
+
+
+def compare_models(
+    models: Sequence[Compared], bytes_by_block: Sequence[int], *, seed: int = 1
+) -> Comparison:
+    """Return the rows with intervals and paired differences, by the bootstrap over blocks.
+
+    Bits per byte: Σ nats / ln 2 / Σ bytes. There are no intervals for a text of fewer than
+    FEWEST_BLOCKS blocks, or where a probability was 0. Raises `DataError` for no model.
+    """
+    if not models:
+        raise DataError("there is nothing to compare", got="no run")
+    bytes_B = np.array(bytes_by_block, dtype=np.float64)
+    counts = [_counts(one, bytes_B) for one in models]
+    enough = len(bytes_B) >= FEWEST_BLOCKS
+    rows = []
+    for place, (one, counts_B2) in enumerate(zip(models, counts, strict=True)):
+        finite = enough and bool(np.isfinite(counts_B2).all())
+        interval = bootstrap_interval(counts_B2, ratio_of_sums, seed=seed) if finite else None
+        difference = None
+        if place and finite and np.isfinite(counts[place - 1]).all():
+            difference = paired_bootstrap(counts[place - 1], counts_B2, ratio_of_sums, seed=seed)
+        rows.append(ComparisonRow(one, interval, difference))
+    digests = {one.vocabulary_digest for one in models}
+    return Comparison(tuple(rows), len(bytes_B), len(digests) == 1)
+
+
+def _counts(one: Compared, bytes_B: FloatArray) -> FloatArray:
+    """Return [B, 2]: bits and bytes of each block; one may hold no token's beginning."""
+    bits_B = np.zeros(len(bytes_B))
+    nats_N = np.array(one.nats_by_block[: len(bytes_B)])
+    bits_B[: len(nats_N)] = nats_N * nats_to_bits(1.0)
+    # A stop mark at the very end of the text begins where no block is any more.
+    bits_B[-1] += nats_to_bits(float(sum(one.nats_by_block[len(bytes_B) :])))
+    return np.stack((bits_B, bytes_B), axis=1)
