@@ -13,6 +13,12 @@ _COUNTED = tuple(item.name for item in fields(NgramModel))
 _KEPT_BY_COUNTS = ("training.seed", "training.threads", "model.kind", "model.task")
 
 
+def acts_on_counts(key: str) -> bool:
+    """Return whether the setting `key`, such as `model.order`, says something to count models."""
+    section, _, name = key.partition(".")
+    return section in ("text", "data") or key in _KEPT_BY_COUNTS or name in _COUNTED
+
+
 def kind_clashes(settings: Settings) -> Iterator[SettingError]:
     """Yield what clashes with `model.kind`."""
     model = settings.model
@@ -41,9 +47,7 @@ def kind_clashes(settings: Settings) -> Iterator[SettingError]:
 def _beside_counts(settings: Settings) -> Iterator[SettingError]:
     """Yield every setting of learning that is changed, as counts are not learnt."""
     for facts in setting_facts():
-        if facts.section not in ("model", "training") or facts.key in _KEPT_BY_COUNTS:
-            continue
-        if facts.name in _COUNTED:
+        if acts_on_counts(facts.key):
             continue
         value = getattr(getattr(settings, facts.section), facts.name)
         if value != facts.default:

@@ -39,12 +39,6 @@ def compare(
     are; the interval is of the bootstrap over blocks of the text, and the difference is to the row
     above, in pairs of the same blocks. Perplexities of different tokens are not set side by side.
     """
-    from elman.apps.cli.comparison_view import markdown_table, print_comparison
-    from elman.apps.cli.progress import stages
-    from elman.checkpoints.atomic_files import write_atomically
-    from elman.evaluation.comparison_picture import draw_comparison
-    from elman.recipes.comparing import CompareRequest, compare_runs
-
     runs = tuple(Path(path) for path in paths if _is_run(path))
     names = tuple(path for path in paths if not _is_run(path))
     if not runs or not names:
@@ -53,11 +47,39 @@ def compare(
             got=f"{len(runs)} runs and {len(names)} files",
             allowed="elman compare RUN … FILE",
         )
+    return compare_on(
+        runs,
+        names,
+        cache=cache,
+        encoding=encoding,
+        markdown=markdown,
+        picture=picture,
+        as_json=json,
+    )
+
+
+def compare_on(
+    runs: tuple[Path, ...],
+    names: tuple[str, ...],
+    *,
+    cache: int = 0,
+    encoding: str | None = None,
+    markdown: Path | None = None,
+    picture: Path | None = None,
+    as_json: bool = False,
+) -> int:
+    """Compare the runs on the files, show it, and return the exit status."""
+    from elman.apps.cli.comparison_view import markdown_table, print_comparison
+    from elman.apps.cli.progress import stages
+    from elman.checkpoints.atomic_files import write_atomically
+    from elman.evaluation.comparison_picture import draw_comparison
+    from elman.recipes.comparing import CompareRequest, compare_runs
+
     with stages(error_console()) as on_stage:
         found = compare_runs(CompareRequest(runs, names, encoding, cache), on_stage=on_stage)
     for notice in found.notices:
         say(f"note: {notice}")
-    if json:
+    if as_json:
         print_json(_json(found, names))
     else:
         print_comparison(found.comparison, output_console())
