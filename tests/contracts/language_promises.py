@@ -129,8 +129,6 @@ def a_text_in_pieces_is_the_text(subject: LanguageSubject) -> None:
 
 
 def gradients_reach_back_through_a_carried_state(subject: LanguageSubject) -> None:
-    if not subject.is_learnt:
-        return
     model, ids_BT = subject.model(seed=5), ids(2, 9, seed=6)
     weights = list(model.parameters())
     whole, _ = logits(model, ids_BT)
@@ -266,6 +264,12 @@ LANGUAGE_PROMISES: Mapping[str, Callable[[LanguageSubject], None]] = MappingProx
         )
     }
 )
+
+
+def why_not_for_language(promise: str, subject: LanguageSubject) -> str | None:
+    if promise == gradients_reach_back_through_a_carried_state.__name__ and not subject.is_learnt:
+        return "counts have no gradients"
+    return None
 
 
 def all_language_models() -> list[LanguageSubject]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from conversion_promises import FORMATS, converted
+from language_promises import LANGUAGE_PROMISES, all_language_models, why_not_for_language
 from model_promises import MODEL_PROMISES, all_models
 from promises import PROMISES, why_promise_not_applicable
 from rich.console import Console
@@ -80,6 +81,12 @@ def model_entry(name: str, promise: str, reasons: Reasons) -> str:
     return kept(lambda: MODEL_PROMISES[promise](subject))
 
 
+def language_entry(name: str, promise: str, reasons: Reasons) -> str:
+    (subject,) = (model for model in all_language_models() if str(model) == name)
+    why = why_not_for_language(promise, subject)
+    return reasons.number(why) if why else kept(lambda: LANGUAGE_PROMISES[promise](subject))
+
+
 def meeting_entry(name: str, promise: str, reasons: Reasons) -> str:
     (meeting,) = (each for each in all_meetings() if str(each) == name)
     return kept(lambda: TRANSLATION_PROMISES[promise](meeting))
@@ -127,6 +134,13 @@ def main() -> int:
             layers_entry,
         ),
         show(console, "Conversions: there and back", FORMATS, conversion_entry),
+        show(
+            console,
+            "Language models: what is learnt, and what is counted",
+            list(LANGUAGE_PROMISES),
+            language_entry,
+            [str(model) for model in all_language_models()],
+        ),
         show(
             console,
             "Models with one answer for a row: cell, directions, pooling, input",

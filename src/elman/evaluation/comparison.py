@@ -88,7 +88,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """All rows, in the order given, and whether their tokens are the same."""
 
     rows: tuple[ComparisonRow, ...]
@@ -111,7 +111,7 @@ def block_characters(num_characters: int) -> int:
 
 def compare_models(
     models: Sequence[Compared], bytes_by_block: Sequence[int], *, seed: int = 1
-) -> Comparison:
+) -> ModelComparison:
     """Return the rows with intervals and paired differences, by the bootstrap over blocks.
 
     Bits per byte: Σ nats / ln 2 / Σ bytes. There are no intervals for a text of fewer than
@@ -131,7 +131,7 @@ def compare_models(
             difference = paired_bootstrap(counts[place - 1], counts_B2, ratio_of_sums, seed=seed)
         rows.append(ComparisonRow(one, interval, difference))
     digests = {one.vocabulary_digest for one in models}
-    return Comparison(tuple(rows), len(bytes_B), len(digests) == 1)
+    return ModelComparison(tuple(rows), len(bytes_B), len(digests) == 1)
 
 
 def _counts(one: Compared, bytes_B: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from elman.evaluation.comparison import Comparison
+from elman.evaluation.comparison import ModelComparison
 from elman.evaluation.drawing import picture_bytes, picture_format, write_picture
 from elman.evaluation.packages import metric_module
 
@@ -11,7 +11,7 @@ _ROW_INCHES, _WIDTH_INCHES = 0.42, 7.0
 _ABOVE_INCHES = 1.3
 
 
-def draw_comparison(comparison: Comparison, path: Path, *, title: str = "") -> None:
+def draw_comparison(comparison: ModelComparison, path: Path, *, title: str = "") -> None:
     """Write the picture to `path`, which ends in .png or .svg and is overwritten.
 
     Rows are in the order of the comparison, from above; the bar is the 95 % interval. Raises
@@ -22,7 +22,7 @@ def draw_comparison(comparison: Comparison, path: Path, *, title: str = "") -> N
     write_picture(path, picture_bytes(lambda: _figure(comparison, title), kind))
 
 
-def _figure(comparison: Comparison, title: str) -> Any:
+def _figure(comparison: ModelComparison, title: str) -> Any:
     figure_module = metric_module("matplotlib.figure", "draw pictures")
     rows = [row for row in comparison.rows if row.compared.score.bits_per_byte is not None]
     height = _ABOVE_INCHES + _ROW_INCHES * len(rows)

@@ -10,7 +10,7 @@ from elman.errors import SettingError
 from elman.evaluation.comparison import (
     BlockSums,
     Compared,
-    Comparison,
+    ModelComparison,
     block_characters,
     compare_models,
 )
@@ -38,7 +38,7 @@ class CompareRequest:
 class Compare:
     """The comparison, and lines that a person should see."""
 
-    comparison: Comparison
+    comparison: ModelComparison
     notices: tuple[str, ...]
 
 
@@ -139,7 +139,7 @@ def _short_names(runs: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(run) for run in runs]
 
 
-def _warnings(comparison: Comparison) -> Iterable[str]:
+def _warnings(comparison: ModelComparison) -> Iterable[str]:
     if not comparison.same_tokens:
         yield (
             "the runs have different tokens: their nats and perplexities per token are of "

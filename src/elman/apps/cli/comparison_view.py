@@ -6,14 +6,14 @@ from rich.console import Console
 from rich.table import Table
 
 from elman.apps.cli.options import duration_text
-from elman.evaluation.comparison import Comparison, ComparisonRow
+from elman.evaluation.comparison import ComparisonRow, ModelComparison
 
 WIDE, UNBOUND = 120, 240
 """Columns of a terminal that takes the whole table, and of what is no terminal."""
 _HEADS = ("model", "kind", "parameters", "trained in")
 
 
-def print_comparison(comparison: Comparison, console: Console) -> None:
+def print_comparison(comparison: ModelComparison, console: Console) -> None:
     """Print one row a model: size, time, cost under one unit, difference to the row above.
 
     A terminal that is too narrow gets sizes and costs one above the other.
@@ -40,7 +40,7 @@ def _table(cells: list[list[str]]) -> Table:
     return table
 
 
-def markdown_table(comparison: Comparison) -> str:
+def markdown_table(comparison: ModelComparison) -> str:
     """Return the same table as Markdown."""
     heads, *rows = _cells(comparison)
     lines = [heads, ["---" if place < 2 else "---:" for place in range(len(heads))], *rows]
@@ -48,7 +48,7 @@ def markdown_table(comparison: Comparison) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
-def _cells(comparison: Comparison) -> list[list[str]]:
+def _cells(comparison: ModelComparison) -> list[list[str]]:
     by_token = ["nats/token", "perplexity"] if comparison.same_tokens else ["tokens"]
     heads = [*_HEADS, *by_token, "bits/char", "bits/byte", "± 95 %", "to the row above"]
     return [heads, *(_row(row, same_tokens=comparison.same_tokens) for row in comparison.rows)]

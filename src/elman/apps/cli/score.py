@@ -61,27 +61,25 @@ def score(
 ) -> int:
     """Score a text exactly: every token is predicted once, from all the text before it.
 
-    Losses are sums and counts; batch size and window change no number. Memory does not grow with
-    the file. A classifier scores labelled files: accuracy, F1, the confusions, calibration; a
-    tagger tagged ones: tokens, words never seen, spans. A run that writes sequences answers the
-    sources of pairs: exact matches, BLEU, chrF, error rates.
+    Losses are sums and counts; memory does not grow with the file. Classifiers score labelled files
+    (accuracy, F1, confusions, calibration), taggers tagged ones, and runs that write sequences
+    pairs: exact matches, BLEU, chrF, error rates.
     """
     from elman.recipes.scoring import ScoreRequest
 
     _require_one(files, minimal_pairs, per_token)
-    sizes, members = (batch_size, window), tuple(ensemble or ())
-    request = ScoreRequest(tuple(files or ()), encoding, unknown, per_token, *sizes, members)
+    texts, members = tuple(files or ()), tuple(ensemble or ())
+    request = ScoreRequest(texts, encoding, unknown, per_token, batch_size, window, members)
     task = _task_of(run, members)
     added = (mixing or MixingOptions()).mixing()
     rows = _RowScores(picture, columns or ColumnOptions(), sequences or PairScoreOptions())
-    _require_fitting(task, request, minimal_pairs, rows, precision)
-    require_plain(task, added, precision, has_pairs=minimal_pairs is not None)
+    _require_fitting(task, request, minimal_pairs, rows, precision, added)
     if minimal_pairs is not None:
         _judge(run, minimal_pairs, request, precision, as_json=json)
-    elif task == "lm":
-        _score(run, request, precision, added, as_json=json, verbose=verbose)
-    else:
+    elif task != "lm":
         _score_rows(task, run, request, rows, as_json=json, verbose=verbose)
+    else:
+        _score(run, request, precision, added, as_json=json, verbose=verbose)
     return 0
 
 
@@ -152,11 +150,13 @@ def _require_fitting(
     minimal_pairs: Path | None,
     rows: _RowScores,
     precision: Precision,
+    added: "Mixing",
 ) -> None:
     """Refuse options that mean nothing to a run of this task, and sizes below 1."""
     require_at_least("--batch-size", request.batch_size, 1)
     require_at_least("--window", request.window, 1)
     require_columns_of(task, rows.columns)
+    require_plain(task, added, precision, has_pairs=minimal_pairs is not None)
     if task != "translate" and rows.sequences != PairScoreOptions():
         raise SettingError(
             "the options of searches and targets are for runs that write sequences",
