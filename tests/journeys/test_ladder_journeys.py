@@ -184,6 +184,23 @@ def test_other_tokens_are_compared_by_bytes_alone(
     assert "bits/byte" in done.stdout
 
 
+def test_how_far_back_runs_look_is_told_and_drawn(
+    elman: Elman, runs: dict[str, Path], text: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "reach.svg"
+    command = ("compare", runs["ngram"], runs["window"], text, "--reach", "--positions", "20")
+    done = elman(*command, "--picture", picture)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("reaches") == 2
+    assert picture.read_text("utf-8").startswith("<?xml")
+    figures = json.loads(elman(*command, "--json").stdout)["reach"]
+    for curve in figures["window"]:
+        nats = dict(zip(curve["lengths"], curve["nats_per_token"], strict=True))
+        assert nats[8] == pytest.approx(nats[200], rel=1e-5)
+        assert nats[5] != pytest.approx(nats[200], rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -64,6 +64,13 @@ class ModelScorer(TokenScorer):
         )
         return nats_BT.double(), output.state
 
+    def last_nats(self, ids_BT: Tensor, targets_B: Tensor) -> Tensor:
+        """Return −ln p of one target after each row of ids, in float64."""
+        output = self.model(ids_BT, plan=self.plan)
+        last_B1H = output.states_BTH[:, -1:]
+        nats_B1 = token_nats(last_B1H, output.readout, targets_B.unsqueeze(1), plan=self.plan)
+        return nats_B1[:, 0].double()
+
 
 class CacheState(NamedTuple):
     """The last C states read and the ids that came next, newest last; 0 where nothing stands.

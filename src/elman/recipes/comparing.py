@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from elman.checkpoints.run_folder import RunFolder
 from elman.errors import SettingError
@@ -14,7 +15,8 @@ from elman.evaluation.comparison import (
     block_characters,
     compare_models,
 )
-from elman.evaluation.scorers import TokenScorer
+from elman.evaluation.reach import ReachCurve, ReachKind, reach_curve
+from elman.evaluation.scorers import ModelScorer, TokenScorer
 from elman.evaluation.units import MANY_UNKNOWN
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.mixing import Mixing, mixed
@@ -74,6 +76,48 @@ def compare_runs(
             notices += [f"{name}: {line}" for line in with_cache.told]
     comparison = compare_models(models, sizes.bytes_by_block)
     return Compare(comparison, (*notices, *_warnings(comparison)))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The curves of one run, by kind."""
+
+    name: str
+    curves: tuple[ReachCurve, ...]
+
+
+def reach_of_runs(
+    request: CompareRequest,
+    *,
+    num_positions: int,
+    on_stage: Callable[[str], None] = lambda stage: None,
+) -> tuple[Reach, ...]:
+    """Return how far back each run looks in the files: truncated and shuffled contexts.
+
+    Raises `SettingError` for runs of lines, which begin anew with each line, and `DataError` for a
+    text that is too short.
+    """
+    found = []
+    for run, name in zip(request.runs, _short_names(request.runs), strict=True):
+        trained = open_trained(run)
+        if trained.settings.text.unit != "stream":
+            raise SettingError(
+                "how far back a model looks is asked of streams",
+                got=f"{name}, a run of lines",
+            )
+        encoding = request.encoding or trained.settings.text.encoding
+        with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+            corpus = open_corpus(
+                request.names, encoding=encoding, repeats="keep", scratch=Path(scratch)
+            )
+            ids_N = trained.tokenizer.encode("".join(corpus.chunks()))
+        scorer = ModelScorer(trained.model, trained.plan)
+        curves = []
+        for kind in get_args(ReachKind):
+            on_stage(f"{name}: {kind} contexts …")
+            curves.append(reach_curve(scorer, ids_N, kind, num_positions=num_positions))
+        found.append(Reach(name, tuple(curves)))
+    return tuple(found)
 
 
 def _has_states(trained: TrainedModel) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Json, Whole
+from elman.apps.cli.options import Json, Whole, require_at_least
 from elman.apps.cli.output import error_console, output_console, print_json, say
 from elman.errors import SettingError
 
@@ -31,6 +31,17 @@ def compare(
     picture: Annotated[
         Path | None, Parameter(help="Draw bits per byte to this .png or .svg file.")
     ] = None,
+    reach: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="How far back does each run look? Its loss when only the last tokens are kept.",
+        ),
+    ] = False,
+    positions: Annotated[
+        Whole, Parameter(help="--reach: places of the text that are asked about.")
+    ] = 1000,
     json: Json = False,
 ) -> int:
     """Compare language models on one text: elman compare RUN … FILE.
@@ -47,6 +58,9 @@ def compare(
             got=f"{len(runs)} runs and {len(names)} files",
             allowed="elman compare RUN … FILE",
         )
+    if reach:
+        require_at_least("--positions", positions, 2)
+        return _reach_on(runs, names, encoding, positions, picture, as_json=json)
     return compare_on(
         runs,
         names,
@@ -87,6 +101,33 @@ def compare_on(
         write_atomically(markdown, markdown_table(found.comparison).encode())
     if picture is not None:
         draw_comparison(found.comparison, picture, title=", ".join(names))
+    return 0
+
+
+def _reach_on(
+    runs: tuple[Path, ...],
+    names: tuple[str, ...],
+    encoding: str | None,
+    positions: int,
+    picture: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    from elman.apps.cli.comparison_view import print_reach
+    from elman.apps.cli.progress import stages
+    from elman.evaluation.reach_picture import draw_reach
+    from elman.recipes.comparing import CompareRequest, reach_of_runs
+
+    request = CompareRequest(runs, names, encoding)
+    with stages(error_console()) as on_stage:
+        found = reach_of_runs(request, num_positions=positions, on_stage=on_stage)
+    if as_json:
+        told = {one.name: [curve.to_json() for curve in one.curves] for one in found}
+        print_json({"files": list(names), "reach": told})
+    else:
+        print_reach([(one.name, one.curves) for one in found], output_console())
+    if picture is not None:
+        draw_reach([(one.name, one.curves) for one in found], picture)
     return 0
 
 

@@ -1,12 +1,14 @@
 """A comparison as a table for people, and as Markdown."""
 
 import math
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from elman.apps.cli.options import duration_text
 from elman.evaluation.comparison import ComparisonRow, ModelComparison
+from elman.evaluation.reach import ReachCurve
 
 WIDE, UNBOUND = 120, 240
 """Columns of a terminal that takes the whole table, and of what is no terminal."""
@@ -20,13 +22,16 @@ def print_comparison(comparison: ModelComparison, console: Console) -> None:
     """
     cells = _cells(comparison)
     if not console.is_terminal or console.width >= WIDE:
-        Console(highlight=False, width=None if console.is_terminal else UNBOUND).print(
-            _table(cells)
-        )
+        _wide(console).print(_table(cells))
         return
     console.print(_table([row[: len(_HEADS)] for row in cells]))
     console.print()
     console.print(_table([[row[0], *row[len(_HEADS) :]] for row in cells]))
+
+
+def _wide(console: Console) -> Console:
+    """Return a console that cuts nothing where there is no terminal."""
+    return console if console.is_terminal else Console(highlight=False, width=UNBOUND)
 
 
 def _table(cells: list[list[str]]) -> Table:
@@ -38,6 +43,24 @@ def _table(cells: list[list[str]]) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def print_reach(curves: Sequence[tuple[str, Sequence[ReachCurve]]], console: Console) -> None:
+    """Print a table for each kind of context: nats per token for each number of tokens kept."""
+    for place, first in enumerate(curves[0][1]):
+        lengths = [str(length) for length in first.lengths]
+        cells = [["model", *lengths, "reaches"]]
+        for name, each in curves:
+            curve = each[place]
+            reached = str(curve.effective_length)
+            cells.append([name, *(_number(nats, 3) for nats in curve.nats), reached])
+        console.print(
+            f"nats per token, the last 1, 2 … tokens kept, {first.kind} before that "
+            f"({first.num_positions:,} places)"
+        )
+        _wide(console).print(_table(cells))
+        if place < len(curves[0][1]) - 1:
+            console.print()
 
 
 def markdown_table(comparison: ModelComparison) -> str:
