@@ -112,7 +112,7 @@ def test_of_a_minimal_pair_the_sentence_like_the_training_text_is_likelier(
         judged = json.loads(done.stdout)
         assert judged["num_pairs"] == 1
         assert judged["accuracy"] == 1.0
-    pairs.write_text("one column\nthree\tof\tthem\n", encoding="utf-8")
+    pairs.write_text("one column\nthese\tare\tfour\tcolumns\n", encoding="utf-8")
     done = elman("score", stream_run, "--minimal-pairs", pairs)
     assert done.returncode == 2
     assert "line 1" in done.stderr

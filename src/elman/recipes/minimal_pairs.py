@@ -4,23 +4,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elman.config.text_settings import UnknownPolicy
-from elman.errors import DataError, first_few
+from elman.data.agreement import agreement_pairs
+from elman.errors import DataError, UnknownSymbolError, first_few
 from elman.evaluation.units import nats_to_bits
 from elman.recipes.scoring import score_sentences
 from elman.recipes.trained import TrainedModel
 from elman.text.reading import iter_lines, open_sources
 
+AGREEMENT = "builtin:agreement"
 MOST_SHOWN = 5
 """Pairs judged wrong that a summary shows."""
 
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """The surprisal of each good and bad sentence, in nats, in the order of the file."""
+    """The surprisal of each good and bad sentence, in nats, in the order of the file.
+
+    `groups` names what each pair is an example of, "" where nothing is said. `num_unknown` pairs
+    were left out, as the run does not know all of their words.
+    """
 
     sentences: tuple[tuple[str, str], ...]
     good_nats: tuple[float, ...]
     bad_nats: tuple[float, ...]
+    groups: tuple[str, ...]
+    num_unknown: int = 0
 
     @property
     def num_right(self) -> int:
@@ -32,23 +40,37 @@ class JudgedPairs:
         """num_right over the number of pairs."""
         return self.num_right / len(self.sentences)
 
+    def by_group(self) -> dict[str, tuple[int, int]]:
+        """Return (right, all) of each group, in the order of the file."""
+        found: dict[str, tuple[int, int]] = {}
+        for group, good, bad in zip(self.groups, self.good_nats, self.bad_nats, strict=True):
+            right, count = found.get(group, (0, 0))
+            found[group] = right + (good < bad), count + 1
+        return found
+
     def to_json(self) -> dict[str, object]:
         """Return counts, accuracy and every pair with its surprisals in bits."""
         pairs = [
             {
+                "group": group,
                 "good": good,
                 "bad": bad,
                 "good_bits": nats_to_bits(good_nats),
                 "bad_bits": nats_to_bits(bad_nats),
             }
-            for (good, bad), good_nats, bad_nats in zip(
-                self.sentences, self.good_nats, self.bad_nats, strict=True
+            for (good, bad), good_nats, bad_nats, group in zip(
+                self.sentences, self.good_nats, self.bad_nats, self.groups, strict=True
             )
         ]
         return {
             "num_pairs": len(self.sentences),
             "num_right": self.num_right,
             "accuracy": self.accuracy,
+            "num_pairs_left_out": self.num_unknown,
+            "groups": {
+                group: {"num_right": right, "num_pairs": count, "accuracy": right / count}
+                for group, (right, count) in self.by_group().items()
+            },
             "pairs": pairs,
         }
 
@@ -58,6 +80,15 @@ class JudgedPairs:
             f"the good sentence is likelier in {self.num_right:,} of {len(self.sentences):,} pairs "
             f"({100 * self.accuracy:.1f} %)"
         ]
+        groups = self.by_group()
+        if len(groups) > 1:
+            width = max(map(len, groups))
+            lines += [
+                f"  {group:<{width}}  {100 * right / count:5.1f} %  of {count:,}"
+                for group, (right, count) in groups.items()
+            ]
+        if self.num_unknown:
+            lines.append(f"{self.num_unknown:,} pairs are left out: they have words unknown here")
         judged = zip(self.sentences, self.good_nats, self.bad_nats, strict=True)
         wrong = [row for row in judged if row[1] >= row[2]]
         for (good, bad), good_nats, bad_nats in wrong[:MOST_SHOWN]:
@@ -74,11 +105,43 @@ class JudgedPairs:
 def judge_pairs(
     trained: TrainedModel, path: Path, *, encoding: str, policy: UnknownPolicy | None = None
 ) -> JudgedPairs:
-    """Score both sentences of every line `good⇥bad` of a file; blank lines are passed over.
+    """Score both sentences of each line `good⇥bad` or `good⇥bad⇥group`; blank ones do not count.
 
-    Raises `DataError` naming each line that has not two columns, up to the first five.
+    `builtin:agreement` names the pairs of `elman.data.agreement`, of which those with words that
+    the run does not know are left out. Raises `DataError` naming each line that has not two or
+    three columns, up to the first five.
     """
-    pairs: list[tuple[str, str]] = []
+    left_out = 0
+    if str(path) == AGREEMENT:
+        rows = [tuple(pair) for pair in agreement_pairs()]
+        known = [row for row in rows if _is_known(trained, row[0]) and _is_known(trained, row[1])]
+        left_out = len(rows) - len(known)
+        if not known:
+            raise DataError(f"the run knows not all words of any pair of {AGREEMENT}")
+    else:
+        known = _read(path, encoding)
+    flat = [sentence for row in known for sentence in row[:2]]
+    nats = score_sentences(trained, flat, policy=policy)
+    return JudgedPairs(
+        tuple((row[0], row[1]) for row in known),
+        tuple(nats[0::2]),
+        tuple(nats[1::2]),
+        tuple(row[2] for row in known),
+        left_out,
+    )
+
+
+def _is_known(trained: TrainedModel, sentence: str) -> bool:
+    tokenizer = trained.tokenizer
+    unk_id = tokenizer.vocabulary.unk_id
+    try:
+        return unk_id not in tokenizer.encode(sentence).tolist()
+    except UnknownSymbolError:
+        return False
+
+
+def _read(path: Path, encoding: str) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     wrong: list[str] = []
     if path.is_dir():
         raise DataError("minimal pairs must be in a file", got=f"{path}, a folder")
@@ -87,16 +150,15 @@ def judge_pairs(
         columns = line.split("\t")
         if not line.strip():
             continue
-        if len(columns) == 2 and all(column.strip() for column in columns):
-            pairs.append((columns[0], columns[1]))
+        if len(columns) in (2, 3) and all(column.strip() for column in columns):
+            rows.append((columns[0], columns[1], columns[2] if len(columns) == 3 else ""))
         else:
             filled = sum(bool(column.strip()) for column in columns)
             wrong.append(f"line {number} with {filled} text{'s'[: filled != 1]}")
-    if wrong or not pairs:
+    if wrong or not rows:
         raise DataError(
             f"{path} must have two texts divided by a tab on each line, good and bad",
             got=first_few(wrong) if wrong else "no pair",
+            hint="a third column may name what the pair is an example of",
         )
-    flat = [sentence for pair in pairs for sentence in pair]
-    nats = score_sentences(trained, flat, policy=policy)
-    return JudgedPairs(tuple(pairs), tuple(nats[0::2]), tuple(nats[1::2]))
+    return rows

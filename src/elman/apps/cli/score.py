@@ -35,7 +35,8 @@ def score(
     minimal_pairs: Annotated[
         Path | None,
         Parameter(
-            help="Score a file of pairs, good⇥bad (a tab between): how often is good likelier?"
+            help="Score a file of pairs, good⇥bad (a tab between), or builtin:agreement: how often "
+            "is good likelier?"
         ),
     ] = None,
     encoding: Annotated[
