@@ -55,7 +55,7 @@ def test_a_state_of_something_else_is_refused() -> None:
 def test_reset_discards_value_and_gradient() -> None:
     model, plan = tiny_model(), KernelPlan()
     ids_BT = torch.tensor([[1, 2, 3]])
-    _, _, state = model(ids_BT, plan=plan)
+    state = model(ids_BT, plan=plan).state
     after_reset = model(ids_BT, reset(state), plan=plan).states_BTH
     assert torch.equal(after_reset, model(ids_BT, None, plan=plan).states_BTH)
     assert not torch.equal(after_reset, model(ids_BT, carry(state), plan=plan).states_BTH)
@@ -68,7 +68,7 @@ def test_truncation_cuts_the_gradient_and_keeps_the_value() -> None:
     outputs, row_gradients = [], []
     for between in (carry, detach, reset):
         model.zero_grad()
-        _, _, state = model(first_BT, plan=plan)
+        state = model(first_BT, plan=plan).state
         output = model(second_BT, between(state), plan=plan)
         cross_entropy(output.readout.logits(output.states_BTH)[0], torch.tensor([7, 8])).backward()
         outputs.append(output.states_BTH)
@@ -84,11 +84,11 @@ def test_truncation_cuts_the_gradient_and_keeps_the_value() -> None:
 def test_without_detach_the_second_backward_meets_a_freed_graph() -> None:
     model, plan = tiny_model(), KernelPlan()
     ids_BT = torch.randint(0, V, (2, 3), generator=torch.Generator().manual_seed(1))
-    _, _, state = model(ids_BT, plan=plan)
+    state = model(ids_BT, plan=plan).state
     state[0][0].sum().backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         model(ids_BT, carry(state), plan=plan).states_BTH.sum().backward()
-    _, _, state = model(ids_BT, plan=plan)
+    state = model(ids_BT, plan=plan).state
     state[0][0].sum().backward()
     model(ids_BT, detach(state), plan=plan).states_BTH.sum().backward()
 

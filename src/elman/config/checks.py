@@ -77,6 +77,10 @@ _ACTS_ONLY_WITH = (
     ("model.tail_divisor", "model.softmax", ("adaptive",)),
     ("training.label_smoothing", "model.softmax", ("full",)),
     ("text.start", "text.unit", ("stream",)),
+    ("training.window_deviation", "text.unit", ("stream",)),
+    ("training.activation_penalty", "model.task", ("lm",)),
+    ("training.change_penalty", "model.task", ("lm",)),
+    ("training.change_penalty", "model.kind", CELL_KINDS),
     ("text.literal_unknown", "text.level", ("word",)),
     ("text.min_count", "text.level", ("char", "word")),
     ("text.vocabulary_size", "text.level", ("char", "word", "bpe")),
@@ -113,6 +117,13 @@ def _clashes(settings: Settings) -> Iterator[SettingError]:
     if settings.model.task == "translate":
         yield from _transduction_clashes(settings)
     training = settings.training
+    if training.average_decay and training.average_trigger:
+        yield SettingError(
+            "weights are averaged all along or from a trigger on",
+            got=f"training.average_decay = {training.average_decay:g} and "
+            f"training.average_trigger = {training.average_trigger}",
+            allowed="one of them, the other 0",
+        )
     if training.epochs and training.updates:
         yield SettingError(
             "training.epochs and training.updates both say when to stop",

@@ -82,6 +82,40 @@ class TrainingSettings(RowTraining):
             "learning; every loss that is told is the plain one."
         ),
     ] = 0.0
+    activation_penalty: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            allow_inf_nan=False,
+            description="Language models: weight of the mean square of what the output reads, "
+            "added to what is minimised (AR).",
+        ),
+    ] = 0.0
+    change_penalty: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            allow_inf_nan=False,
+            description="Language models: weight of the mean square of how much the last layer's "
+            "output changes from step to step (TAR).",
+        ),
+    ] = 0.0
+    window_deviation: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            allow_inf_nan=False,
+            description="stream: windows are of lengths by chance with this deviation, one in "
+            "twenty half as long, and weigh as many as they hold; 0: all alike.",
+        ),
+    ] = 0.0
+    average_trigger: Annotated[
+        OrNone,
+        Field(
+            description="Begin to average the weights once a validation is worse than the best one "
+            "of more than this many ago, the mean of all since; 0: never."
+        ),
+    ] = 0
     average_decay: Annotated[
         Share,
         Field(

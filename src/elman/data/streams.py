@@ -10,6 +10,11 @@ from elman.data.batches import TokenBatch
 from elman.data.token_array import TokenArray
 from elman.errors import DataError, SettingError
 
+LEAST_WINDOW = 5
+"""The shortest of windows by chance."""
+HALVED = 0.05
+"""The share of them that is drawn around half the window."""
+
 
 @dataclass(frozen=True)
 class StreamFit:
@@ -50,7 +55,9 @@ class StreamBatches:
     longest lane has ceil(N / B). Batch i holds positions i·T … i·T + T - 1 of each lane; a lane
     that has ended is empty there (lengths_B). Batch 0 starts from zeros, all others continue.
     `boundary_id`, where given, is a start mark before the first id, so that this is predicted too.
-    Differs from the usual `batchify`, which drops up to B - 1 targets and the first of each lane.
+    With `deviation` > 0 windows have lengths by chance, drawn from `seed` for each epoch anew
+    (`window_ends`), and batch i holds the i-th of them. Differs from the usual `batchify`, which
+    drops up to B - 1 targets and the first of each lane.
 
     ids: [N] integers, a `TokenArray` or a NumPy array. Raises `DataError` before anything is built
     where there are fewer targets than lanes; `fit_stream` gives sizes that do.
@@ -63,8 +70,11 @@ class StreamBatches:
         batch_size: int,
         window: int,
         boundary_id: int | None = None,
+        deviation: float = 0.0,
+        seed: int = 0,
     ) -> None:
         _require_sizes(batch_size, window)
+        self._deviation, self._seed = deviation, seed
         self.ids_N = np.asarray(ids)
         self.batch_size, self.window, self.boundary_id = batch_size, window, boundary_id
         self._num_targets = _count_targets(len(self.ids_N), boundary_id)
@@ -80,6 +90,7 @@ class StreamBatches:
         self._lane_lengths_B = short + (lanes_B < num_longer)
         self._lane_starts_B = lanes_B * short + np.minimum(lanes_B, num_longer)
         self.lane_length = int(self._lane_lengths_B[0])
+        self._drawn: tuple[int, npt.NDArray[np.int64]] | None = None
 
     @property
     def num_targets(self) -> int:
@@ -92,15 +103,24 @@ class StreamBatches:
         return self.batch_size
 
     def batches_per_epoch(self, epoch: int) -> int:
-        """Return ceil(lane_length / window), the same in every epoch."""
+        """Return ceil(lane_length / window), or how many windows by chance fill a lane."""
+        if self._deviation:
+            return len(self._ends(epoch))
         return -(-self.lane_length // self.window)
 
     def batch(self, epoch: int, index: int) -> TokenBatch:
-        """Return window `index` of every lane; the same in every epoch. Padding is id 0."""
+        """Return window `index` of every lane, the same in every epoch unless by chance.
+
+        Padding is id 0.
+        """
         if not 0 <= index < self.batches_per_epoch(epoch):
             raise IndexError(f"batch {index} of {self.batches_per_epoch(epoch)}")
         first = index * self.window
         width = min(self.window, self.lane_length - first)
+        if self._deviation:
+            ends = self._ends(epoch)
+            first = int(ends[index - 1]) if index else 0
+            width = int(ends[index]) - first
         lengths_B = np.clip(self._lane_lengths_B - first, 0, width)
         positions_BT = (self._lane_starts_B + first)[:, None] + np.arange(width + 1)
         if self.boundary_id is not None:
@@ -119,6 +139,41 @@ class StreamBatches:
             torch.from_numpy(lengths_B),
             continues=index > 0,
         )
+
+    def _ends(self, epoch: int) -> npt.NDArray[np.int64]:
+        """Return where the windows of an epoch end; those of the last epoch asked for are kept."""
+        if self._drawn is None or self._drawn[0] != epoch:
+            ends_N = window_ends(
+                self.lane_length,
+                window=self.window,
+                deviation=self._deviation,
+                seed=self._seed,
+                epoch=epoch,
+            )
+            self._drawn = epoch, ends_N
+        return self._drawn[1]
+
+
+def window_ends(
+    lane_length: int, *, window: int, deviation: float, seed: int, epoch: int
+) -> npt.NDArray[np.int64]:
+    """Return where windows of lengths by chance end, ascending, the last at `lane_length`.
+
+    A length is drawn from a normal distribution around `window`, with probability 0.05 around half
+    of it, and is at least LEAST_WINDOW (or `window`, where that is less). Source: S. Merity et al.,
+    arXiv:1708.02182, section 5. The same seed and epoch give the same ends.
+    """
+    draw = np.random.default_rng([seed, epoch])
+    most = -(-lane_length // max(1, min(LEAST_WINDOW, window)))
+    means_N = np.where(draw.random(most) < HALVED, window / 2, window)
+    lengths_N = np.maximum(
+        draw.normal(means_N, deviation).astype(np.int64), min(LEAST_WINDOW, window)
+    )
+    ends_N: npt.NDArray[np.int64] = np.cumsum(lengths_N)
+    last = int(np.searchsorted(ends_N, lane_length))
+    ends_N = ends_N[: last + 1].copy()
+    ends_N[-1] = lane_length
+    return ends_N
 
 
 def _count_targets(num_ids: int, boundary_id: int | None) -> int:

@@ -15,11 +15,15 @@ from elman.models.learnt import LearntModel
 
 
 class ModelOutput(NamedTuple):
-    """What a model hands on: states, the readout that makes logits of them, the state after."""
+    """What a model hands on: states, the readout that makes logits of them, the state after.
+
+    raw_BTH are the states before dropout, where the model has such.
+    """
 
     states_BTH: Tensor
     readout: TokenReadout
     state: StackState
+    raw_BTH: Tensor | None = None
 
 
 class LanguageModel(LearntModel):

@@ -93,7 +93,8 @@ class RecurrentLanguageModel(LanguageModel):
         states_BTH, state = self.stack(
             x_BTE, state, lengths_B, plan=plan, generator=generator, recompute=recompute
         )
-        return ModelOutput(drop(states_BTH, p, generator, kind=kind), self.readout, state)
+        kept_BTH = drop(states_BTH, p, generator, kind=kind)
+        return ModelOutput(kept_BTH, self.readout, state, states_BTH)
 
     @property
     def has_own_embedding(self) -> bool:

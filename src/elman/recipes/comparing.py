@@ -79,7 +79,7 @@ def compare_runs(
 
 
 @dataclass(frozen=True)
-class Reach:
+class RunReach:
     """The curves of one run, by kind."""
 
     name: str
@@ -91,7 +91,7 @@ def reach_of_runs(
     *,
     num_positions: int,
     on_stage: Callable[[str], None] = lambda stage: None,
-) -> tuple[Reach, ...]:
+) -> tuple[RunReach, ...]:
     """Return how far back each run looks in the files: truncated and shuffled contexts.
 
     Raises `SettingError` for runs of lines, which begin anew with each line, and `DataError` for a
@@ -116,7 +116,7 @@ def reach_of_runs(
         for kind in get_args(ReachKind):
             on_stage(f"{name}: {kind} contexts …")
             curves.append(reach_curve(scorer, ids_N, kind, num_positions=num_positions))
-        found.append(Reach(name, tuple(curves)))
+        found.append(RunReach(name, tuple(curves)))
     return tuple(found)
 
 

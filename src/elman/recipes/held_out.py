@@ -80,6 +80,7 @@ def validation_source(
         batch_size=VALIDATION_LINES if settings.text.unit == "line" else VALIDATION_LANES,
         window=VALIDATION_WINDOW,
         length_pool=VALIDATION_POOL,
+        window_deviation=0.0,
     )
     source, _ = _source(replace(settings, training=in_lanes), prepared, part)
     return lambda: validation_loss(trainer.model, source, plan=trainer.plan)
@@ -185,6 +186,11 @@ def _source(
         boundary_id=boundary_id,
     )
     stream = StreamBatches(
-        part.ids, batch_size=sizes.batch_size, window=sizes.window, boundary_id=boundary_id
+        part.ids,
+        batch_size=sizes.batch_size,
+        window=sizes.window,
+        boundary_id=boundary_id,
+        deviation=training.window_deviation,
+        seed=training.seed,
     )
     return stream, (sizes.notice,) if sizes.notice else ()

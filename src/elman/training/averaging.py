@@ -14,7 +14,8 @@ class WeightAverage:
 
         ā_n = Σ_k d^{n−k} (1 − d) w_k / (1 − d^n),   kept as  ā ← ā + (1 − d)/(1 − d^n) · (w_n − ā)
 
-    with d the decay and w_k the weights after update k: after one update it is those weights.
+    with d the decay and w_k the weights after update k: after one update it is those weights. A
+    decay of 1 is the plain mean, whose share is 1 / n.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -29,7 +30,9 @@ class WeightAverage:
     def update(self, model: nn.Module) -> None:
         """Take the weights of `model` in."""
         self.num_updates += 1
-        share = (1.0 - self.decay) / (1.0 - self.decay**self.num_updates)
+        share = 1.0 / self.num_updates
+        if self.decay < 1.0:
+            share = (1.0 - self.decay) / (1.0 - self.decay**self.num_updates)
         for name, parameter in model.named_parameters():
             self.tensors[name].lerp_(parameter, share)
 

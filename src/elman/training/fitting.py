@@ -144,6 +144,7 @@ class _Run(Generic[ModelT, BatchT]):
             loss = validate()
         mark = Mark(trainer.update, loss.nats.item(), loss.count, trainer.smoothed_nats)
         best = trainer.selection.add(mark)
+        trainer.consider_averaging()
         self.on_event(
             ValidationEvent(
                 update=trainer.update,

@@ -87,9 +87,8 @@ class Trainer(Generic[ModelT, BatchT]):
         self.num_tokens = 0
         self.nonfinite_steps = 0
         self.selection = Selection()
-        self.average = (
-            WeightAverage(model, settings.average_decay) if settings.average_decay else None
-        )
+        self.average = _new_average(model, settings)
+        self._averages = settings.average_trigger == 0
         self._parameters = list(model.parameters())
         self._device = self._parameters[0].device
         self._optimiser = build_optimiser(model, settings)
@@ -133,7 +132,7 @@ class Trainer(Generic[ModelT, BatchT]):
         else:
             set_rate(self._optimiser, step_rate)
             apply_gradients(self._optimiser, gradient.factor)
-            if self.average is not None:
+            if self.average is not None and self._averages:
                 self.average.update(self.model)
             self._smooth(loss_nats, batch.num_targets)
         for parameter in self._parameters:
@@ -153,6 +152,17 @@ class Trainer(Generic[ModelT, BatchT]):
             nonfinite_steps=self.nonfinite_steps,
             elapsed_seconds=time.perf_counter() - started,
         )
+
+    def consider_averaging(self) -> bool:
+        """Begin to average the weights where the last validation asks for it; return whether.
+
+        That is once, by `training.average_trigger`.
+        """
+        trigger = self.settings.average_trigger
+        if self._averages or not trigger or not self.selection.is_stuck(trigger):
+            return False
+        self._averages = True
+        return True
 
     @contextmanager
     def kept_weights(self) -> Iterator[None]:
@@ -188,6 +198,7 @@ class Trainer(Generic[ModelT, BatchT]):
             "nonfinite_steps": self.nonfinite_steps,
             "smoothed": [self._smoothed_nats, self._smoothed_tokens],
             "average_updates": 0 if self.average is None else self.average.num_updates,
+            "averages": self._averages,
             "selection": self.selection.to_json(),
             "products": self.plan.products.record(),
         }
@@ -218,6 +229,7 @@ class Trainer(Generic[ModelT, BatchT]):
         self.nonfinite_steps = facts["nonfinite_steps"]
         self._smoothed_nats, self._smoothed_tokens = facts["smoothed"]
         self.selection = Selection.from_json(facts["selection"])
+        self._averages = facts.get("averages", True)
         self.plan.remember_products(facts["products"])
 
     def _next_rate(self) -> float:
@@ -281,8 +293,15 @@ class Trainer(Generic[ModelT, BatchT]):
         if bool(facts["average_updates"]) and self.average is None:
             raise RunError(
                 "a run with a moving average must be resumed with one",
-                got="training.average_decay = 0",
+                got="training.average_decay = 0 and training.average_trigger = 0",
             )
+
+
+def _new_average(model: nn.Module, settings: TrainingSettings) -> WeightAverage | None:
+    """Return the average that is scored and kept: a moving one, or a mean from a trigger on."""
+    if settings.average_trigger:
+        return WeightAverage(model, 1.0)
+    return WeightAverage(model, settings.average_decay) if settings.average_decay else None
 
 
 def _dropout_generator(seed: int, device: torch.device) -> torch.Generator:

@@ -1,7 +1,7 @@
 """Which moment of a run is the best: validations compared, patience counted, overfitting named."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from elman.config.training_settings import TrainingSettings
@@ -58,18 +58,30 @@ class Selection:
     """What the validations of a run have shown so far; part of its saved state.
 
     `checked_update` is the last update after which validation was done, or would have been.
+    `losses` are the figures of all validations, in order.
     """
 
     best: Mark | None = None
     last: Mark | None = None
     num_without_better: int = 0
     checked_update: int = 0
+    losses: list[float] = field(default_factory=list)
+
+    def is_stuck(self, num_validations: int) -> bool:
+        """Return whether the last validation is worse than the best of more than so many ago.
+
+        The trigger of averaged SGD: S. Merity et al., arXiv:1708.02182, algorithm 1.
+        """
+        if len(self.losses) <= num_validations + 1:
+            return False
+        return self.losses[-1] > min(self.losses[: -1 - num_validations])
 
     def add(self, mark: Mark) -> bool:
         """Take a validation in; return whether it is the best so far, which NaN and ∞ never are."""
         below = float("inf") if self.best is None else self.best.nats_per_token
         better = mark.num_tokens > 0 and mark.nats_per_token < below
         self.last = mark
+        self.losses.append(mark.nats_per_token if mark.num_tokens else float("inf"))
         self.num_without_better = 0 if better else self.num_without_better + 1
         if better:
             self.best = mark
@@ -100,6 +112,7 @@ class Selection:
             "last": None if self.last is None else self.last.to_json(),
             "num_without_better": self.num_without_better,
             "checked_update": self.checked_update,
+            "losses": [number_to_json(loss) for loss in self.losses],
         }
 
     @classmethod
@@ -111,4 +124,5 @@ class Selection:
             None if last is None else Mark.from_json(last),
             facts["num_without_better"],
             facts["checked_update"],
+            [float(loss) for loss in facts.get("losses", [])],
         )

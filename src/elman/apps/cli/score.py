@@ -35,8 +35,7 @@ def score(
     minimal_pairs: Annotated[
         Path | None,
         Parameter(
-            help="Score a file of pairs, good⇥bad (a tab between), or builtin:agreement: how often "
-            "is good likelier?"
+            help="Score pairs, good⇥bad, in this file, or builtin:agreement: which is likelier?"
         ),
     ] = None,
     encoding: Annotated[
