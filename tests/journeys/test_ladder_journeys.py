@@ -273,3 +273,38 @@ def test_a_ladder_is_trained_compared_and_not_trained_again(
     refused = elman(*command[:6], "--rungs", "nothing")
     assert refused.returncode == 2
     assert "has no such rung" in refused.stderr
+
+
+@pytest.mark.parametrize("unit", ["stream", "line"])
+def test_a_run_that_reads_from_the_end_is_a_run_of_the_turned_text(
+    elman: Elman, text: Path, tmp_path: Path, unit: str
+) -> None:
+    turned = tmp_path / "turned.txt"
+    lines = text.read_text("utf-8").splitlines()
+    whole = "\n".join(lines) + "\n"
+    given = "".join(f"{line[::-1]}\n" for line in lines) if unit == "line" else whole[::-1]
+    turned.write_text(given, "utf-8")
+    held_out = ("--set=data.valid_fraction=0", "--set=data.test_fraction=0", "--unit", unit)
+    counts = ("--set=model.kind=ngram", "--set=model.order=3", *held_out)
+    backward, forward = tmp_path / "backward", tmp_path / "forward"
+    for out, file, more in (
+        (backward, text, ("--set=text.direction=backward",)),
+        (forward, turned, ()),
+    ):
+        done = elman("train", "lm", "--data", file, "--out", out, *counts, *more)
+        assert done.returncode == 0, done.stderr
+    table = tmp_path / "tokens.tsv"
+    mine = json.loads(elman("score", backward, text, "--json", "--per-token", table).stdout)
+    theirs = json.loads(elman("score", forward, turned, "--json").stdout)
+    assert mine["loss_nats"] == pytest.approx(theirs["loss_nats"], rel=1e-9)
+    rows = [row.split("\t") for row in table.read_text("utf-8").splitlines()[1:]]
+    starts = [int(row[0]) for row in rows]
+    assert starts == sorted(starts)
+    if unit == "stream":
+        assert rows[-1][3] == ""
+        assert "".join(row[2] for row in rows).replace("\\n", "\n") == whole
+    refused = elman("generate", backward, "--prompt", "the ")
+    assert refused.returncode == 2
+    assert "reads texts from their end" in refused.stderr
+    refused = elman("score", backward, text, "--mix", forward)
+    assert refused.returncode == 2

@@ -47,6 +47,7 @@ _ACTS_ONLY_WITH = (
     *((f"data.{name}", "model.task", ("translate",)) for name in _names_added(PairData)),
     *((f"model.{name}", "model.task", ("translate",)) for name in _names_added(TransductionModel)),
     ("text.target_level", "model.task", ("translate",)),
+    ("text.direction", "model.task", ("lm",)),
     ("training.scheduled_sampling", "model.task", ("translate",)),
     ("model.attention_bias", "model.attention", ("projected",)),
     ("model.attention_size", "model.attention", ("additive", "multi_head")),

@@ -29,6 +29,13 @@ class TextSettings:
             "stream: one long sequence."
         ),
     ] = "stream"
+    direction: Annotated[
+        Literal["forward", "backward"],
+        Field(
+            description="Language models: the end from which a line, or the whole stream, is read. "
+            "What is learnt backward can be scored, not written on."
+        ),
+    ] = "forward"
     encoding: Annotated[str, Field(description="Encoding of the files, read strictly.")] = "utf-8"
     normal_form: Annotated[
         NormalForm, Field(description="Unicode normal form applied to data and prompts alike.")

@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TextIO
+from typing import Literal, Protocol, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,52 @@ class RowSink(Protocol):
     def write(self, rows: TokenRows, first: int, nats_N: npt.NDArray[np.float64]) -> None:
         """Take rows[first : first + N] with their nats."""
         ...
+
+
+def turned_rows(rows: TokenRows) -> TokenRows:
+    """Return the rows as a reader from the other end meets them: last first, each from its end."""
+    texts = list(reversed(rows.texts))
+    return TokenRows(rows.ids[::-1], rows.ends[::-1], rows.starts[::-1], texts)
+
+
+class _TurnedSink:
+    """Holds what is told of turned rows, and tells another sink of it in the order of the text."""
+
+    def __init__(self, sink: RowSink) -> None:
+        self._sink = sink
+        self._held: list[tuple[TokenRows, npt.NDArray[np.float64] | None]] = []
+
+    def write_context(self, rows: TokenRows, count: int) -> None:
+        self._held.append((_first_rows(rows, 0, count), None))
+
+    def write(self, rows: TokenRows, first: int, nats_N: npt.NDArray[np.float64]) -> None:
+        self._held.append((_first_rows(rows, first, len(nats_N)), nats_N))
+
+    def flush(self) -> None:
+        """Tell all of it, in the order of the text."""
+        held = sorted(self._held, key=lambda one: int(one[0].starts[-1]) if len(one[0].ids) else 0)
+        for rows, nats_N in held:
+            back = turned_rows(rows)
+            if nats_N is None:
+                self._sink.write_context(back, len(back.ids))
+            else:
+                self._sink.write(back, 0, nats_N[::-1])
+
+
+@contextmanager
+def in_reading_order(sink: RowSink, direction: Literal["forward", "backward"]) -> Iterator[RowSink]:
+    """Give a sink of rows as they are read, which tells `sink` of them in the order of the text."""
+    if direction == "forward":
+        yield sink
+        return
+    turned = _TurnedSink(sink)
+    yield turned
+    turned.flush()
+
+
+def _first_rows(rows: TokenRows, first: int, count: int) -> TokenRows:
+    part = slice(first, first + count)
+    return TokenRows(rows.ids[part], rows.starts[part], rows.ends[part], rows.texts[part])
 
 
 def in_parts(rows: TokenRows, most: int) -> Iterator[TokenRows]:

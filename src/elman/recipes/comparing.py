@@ -17,6 +17,7 @@ from elman.evaluation.comparison import (
 )
 from elman.evaluation.reach import ReachCurve, ReachKind, reach_curve
 from elman.evaluation.scorers import ModelScorer, TokenScorer
+from elman.evaluation.surprisal import in_reading_order
 from elman.evaluation.units import MANY_UNKNOWN
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.mixing import Mixing, mixed
@@ -111,6 +112,8 @@ def reach_of_runs(
                 request.names, encoding=encoding, repeats="keep", scratch=Path(scratch)
             )
             ids_N = trained.tokenizer.encode("".join(corpus.chunks()))
+        if trained.settings.text.direction == "backward":
+            ids_N = ids_N[::-1]
         scorer = ModelScorer(trained.model, trained.plan)
         curves = []
         for kind in get_args(ReachKind):
@@ -159,7 +162,8 @@ def _compared(
     scorer: TokenScorer | None = None,
 ) -> Compared:
     sums = BlockSums(sizes.block_characters)
-    score, _ = score_files(trained, request, scorer=scorer, sink=sums)
+    with in_reading_order(sums, trained.settings.text.direction) as sink:
+        score, _ = score_files(trained, request, scorer=scorer, sink=sink)
     return Compared(
         name,
         trained.settings.model.kind,

@@ -12,7 +12,7 @@ from elman.decoding.search import Hypothesis, SearchLimits
 from elman.decoding.streaming import TextStream
 from elman.errors import SettingError
 from elman.layers.stack import StackState
-from elman.recipes.generating import WriteRequest, prompt_ids
+from elman.recipes.generating import WriteRequest, prompt_ids, require_forward
 from elman.recipes.trained import TrainedModel
 
 
@@ -50,6 +50,7 @@ def follow(trained: TrainedModel, request: FollowRequest) -> list[Continuation]:
     A model of lines ends them by its stop mark, unless `max_tokens` cut them; one of a stream
     writes `max_tokens` tokens. Raises `SettingError` for a stop text and for limits that clash.
     """
+    require_forward(trained)
     write, settings = request.write, trained.settings
     if write.stop:
         raise SettingError("a beam takes no stop text", got=", ".join(map(repr, write.stop)))

@@ -30,6 +30,16 @@ class WriteRequest:
     unknown: UnknownPolicy | None = None
 
 
+def require_forward(trained: TrainedModel) -> None:
+    """Raise `SettingError` for a run that reads from the end: what it writes would be backwards."""
+    if trained.settings.text.direction == "backward":
+        raise SettingError(
+            "this run reads texts from their end: it cannot go on after a prompt",
+            got="text.direction = backward",
+            hint="score texts with it, or train one with text.direction = forward",
+        )
+
+
 class Writer:
     """One generation as text. Its whole state is a value that can be saved and gone on from.
 
@@ -51,6 +61,7 @@ class Writer:
             raise SettingError("max_tokens must be an int >= 0", got=str(request.max_tokens))
         if "" in request.stop:
             raise SettingError("a stop text must have at least one character", got="an empty one")
+        require_forward(trained)
         self._trained, self._request, self._goes_on = trained, request, goes_on
         vocabulary = trained.tokenizer.vocabulary
         never = [i for i in (vocabulary.pad_id, vocabulary.unk_id) if i is not None]

@@ -98,6 +98,11 @@ def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
     if mixing.other is not None:
         open_members(trained.path, (mixing.other,), task="lm", otherwise="is no language model")
         other = open_trained(mixing.other)
+        if other.settings.text.direction != trained.settings.text.direction:
+            raise SettingError(
+                "runs that read in different directions have no token in common to mix",
+                got=f"{mixing.other}, which reads {other.settings.text.direction}",
+            )
         second: TokenScorer = ModelScorer(other.model, other.plan)
         weight = mixing.other_weight
         if weight is None:

@@ -188,7 +188,7 @@ def _prepare_stream(
             encoded = encode_chunks(tokenizer, tally.text(piece.chunks()))
         ids = write_token_array(
             scratch / f"{name}.ids.npy",
-            tally.ids(tokenizer, encoded),
+            in_direction(tally.ids(tokenizer, encoded), settings.text),
             len(tokenizer.vocabulary),
         )
         parts[name] = Part(ids, tally.characters, tally.utf8_bytes, tally.unknown)
@@ -269,7 +269,7 @@ def _prepare_lines(
         else:
             continue
         corpus = corpora[name] if kept_N is None else corpora["train"]
-        parts[name] = _encode_lines(tokenizer, corpus, kept_N, scratch, name, passes)
+        parts[name] = _encode_lines(settings.text, tokenizer, corpus, kept_N, scratch, name, passes)
     return tokenizer, parts
 
 
@@ -279,6 +279,7 @@ def _full_lines(corpus: Corpus) -> Iterator[str]:
 
 
 def _encode_lines(
+    settings: TextSettings,
     tokenizer: Tokenizer,
     corpus: Corpus,
     kept_N: npt.NDArray[np.int64] | None,
@@ -303,7 +304,8 @@ def _encode_lines(
                 following = next(wanted)
             number += 1
 
-    encoded = (tokenizer.encode(line) for line in tally.text(chosen_lines()))
+    step = -1 if settings.direction == "backward" else 1
+    encoded = (tokenizer.encode(line)[::step] for line in tally.text(chosen_lines()))
     lines = write_line_array(
         scratch, name, tally.ids(tokenizer, encoded), len(tokenizer.vocabulary)
     )
@@ -316,6 +318,15 @@ def _encode_lines(
         tally.utf8_bytes + len(lines),
         tally.unknown,
     )
+
+
+def in_direction(
+    pieces: Iterable[npt.NDArray[np.int32]], settings: TextSettings
+) -> Iterable[npt.NDArray[np.int32]]:
+    """Return the pieces of a stream as it is read; backward it is held as a whole, and turned."""
+    if settings.direction == "forward":
+        return pieces
+    return (piece[::-1] for piece in reversed(list(pieces)))
 
 
 def oddities(reports: Iterable[TextReport]) -> Iterator[str]:

@@ -17,8 +17,10 @@ from elman.evaluation.surprisal import (
     SurprisalTable,
     TokenRows,
     in_parts,
+    in_reading_order,
     score_line_rows,
     score_stream_rows,
+    turned_rows,
 )
 from elman.evaluation.units import LanguageScore
 from elman.recipes.corpus import Corpus, open_corpus
@@ -64,6 +66,13 @@ class _Rows:
     num_read: int = 0
 
     def of_stream(self, chunks: Iterable[str]) -> Iterator[TokenRows]:
+        """Yield the tokens of a stream as it is read; backward it is held as a whole."""
+        rows = self._of_stream(chunks)
+        if self.trained.settings.text.direction == "forward":
+            return rows
+        return (turned_rows(piece) for piece in reversed(list(rows)))
+
+    def _of_stream(self, chunks: Iterable[str]) -> Iterator[TokenRows]:
         """Yield the tokens of a stream with their offsets in its normalised text."""
         tokenizer = self.trained.tokenizer
         form = tokenizer.settings.normal_form
@@ -85,7 +94,8 @@ class _Rows:
                 self.tally.characters += len(line) + 1
                 self.tally.utf8_bytes += len(line.encode("utf-8", "surrogatepass")) + 1
                 rows = self._rows(text, position)
-                yield rows
+                backward = self.trained.settings.text.direction == "backward"
+                yield turned_rows(rows) if backward else rows
                 self._count(rows)
             else:
                 self.tally.blank_lines += 1
@@ -137,7 +147,8 @@ def score_files(
         else:
             with writing_atomically(request.per_token) as table:
                 own = SurprisalTable(table, trained.tokenizer.vocabulary.unk_id)
-                score = _score(trained, by, rows, corpus, request, own)
+                with in_reading_order(own, trained.settings.text.direction) as told:
+                    score = _score(trained, by, rows, corpus, request, told)
     if not score.num_tokens:
         raise DataError(
             "there is nothing to predict in the text",
@@ -163,7 +174,8 @@ def score_sentences(
     mark, where the run has one), as if each were the first of a paragraph.
     """
     tokenizer, vocabulary = trained.tokenizer, trained.tokenizer.vocabulary
-    encoded = [tokenizer.encode(sentence, policy=policy) for sentence in sentences]
+    step = -1 if trained.settings.text.direction == "backward" else 1
+    encoded = [tokenizer.encode(sentence, policy=policy)[::step] for sentence in sentences]
     if trained.settings.text.unit == "line":
         assert vocabulary.boundary_id is not None
         totals: dict[int, float] = {}

@@ -19,7 +19,7 @@ from elman.models.language import LanguageModel
 from elman.models.language_models import new_language_model
 from elman.models.ngram_model import NgramLanguageModel
 from elman.seeding import generator
-from elman.text.tokenizer import Tokenizer
+from elman.text.tokenizer import NOT_OF_TOKENIZER, Tokenizer
 from elman.text.tokenizer_file import tokenizer_from_json
 
 CHANGEABLE = ("encoding", "prompt_unknown")
@@ -44,7 +44,7 @@ def require_same_text(settings: TextSettings, tokenizer: Tokenizer, path: Path) 
     How files are decoded and what becomes of a prompt may be changed after training.
     """
     for field in fields(settings):
-        if field.name in CHANGEABLE:
+        if field.name in (*CHANGEABLE, *NOT_OF_TOKENIZER):
             continue
         now, then = getattr(settings, field.name), getattr(tokenizer.settings, field.name)
         if now != then:

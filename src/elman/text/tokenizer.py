@@ -22,7 +22,8 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 FILE_SCHEMA = 1
 REPLACEMENT = "\ufffd"
 SYMBOLS_LISTED = 10
-TARGET_LEVEL = "target_level"
+NOT_OF_TOKENIZER = ("target_level", "direction")
+"""Settings of the text that no tokenizer depends on."""
 """The one setting of the text that says nothing of the tokenizer itself."""
 
 
@@ -128,7 +129,9 @@ class Tokenizer(ABC):
         form = self.settings.normal_form
         elman = {
             "schema": FILE_SCHEMA,
-            "settings": {k: v for k, v in asdict(self.settings).items() if k != TARGET_LEVEL},
+            "settings": {
+                k: v for k, v in asdict(self.settings).items() if k not in NOT_OF_TOKENIZER
+            },
             "specials": list(self.vocabulary.specials),
             "notices": list(self.notices),
         }

@@ -10,7 +10,7 @@ from elman.errors import ElmanError, RunError
 from elman.text.byte_values import ByteTokenizer, byte_vocabulary
 from elman.text.characters import CharacterTokenizer
 from elman.text.encodings import holds_surrogate
-from elman.text.tokenizer import FILE_SCHEMA, TARGET_LEVEL, Tokenizer
+from elman.text.tokenizer import FILE_SCHEMA, NOT_OF_TOKENIZER, Tokenizer
 from elman.text.vocabulary import Vocabulary, specials_for
 from elman.text.words import WordTokenizer
 
@@ -77,7 +77,8 @@ def _rebuilt(model: dict[str, Any], elman: dict[str, Any]) -> Tokenizer:
 
 def _settings(values: dict[str, Any]) -> TextSettings:
     facts = {fact.name: fact for fact in setting_facts() if fact.section == "text"}
-    facts.pop(TARGET_LEVEL)
+    for name in NOT_OF_TOKENIZER:
+        facts.pop(name)
     if values.keys() != facts.keys():
         odd = sorted(values.keys() ^ facts.keys())
         raise _refusal("its settings are not those of this version", ", ".join(odd))
