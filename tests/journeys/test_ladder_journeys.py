@@ -228,6 +228,9 @@ def test_a_cache_and_a_second_run_are_fitted_on_validation_text_and_told(
     assert mixed["loss_nats"] < alone["loss_nats"]
     done = elman("score", runs["transformer"], text, "--json", "--cache", "30")
     assert json.loads(done.stdout)["cache_size"] == 30
+    done = elman("score", runs["window"], text, "--json", "--dynamic", "--dynamic-rate", "1e-3")
+    assert json.loads(done.stdout)["dynamic_rate"] == 1e-3
+    assert json.loads(done.stdout)["loss_nats"] < alone["loss_nats"]
     fixed = elman(
         *("score", runs["window"], text, "--json", "--mix", runs["ngram"], "--mix-weight", "0"),
     )
@@ -240,6 +243,8 @@ def test_a_cache_and_a_second_run_are_fitted_on_validation_text_and_told(
         (("--cache", "9", "--precision", "int8"), "score files in float32"),
         (("--cache-weight", "0.5"), "need --cache"),
         (("--mix-weight", "0.5"), "needs --mix RUN"),
+        (("--dynamic-rate", "0.5"), "needs --dynamic"),
+        (("--dynamic", "--cache", "9"), "one of them"),
         (("--precision", "int8"), "those of a recurrent model"),
     ],
 )

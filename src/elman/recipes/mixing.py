@@ -17,6 +17,7 @@ from elman.data.token_array import LineArray
 from elman.errors import DataError, RunError, SettingError
 from elman.evaluation.language import score_lines_by, score_stream_by
 from elman.evaluation.scorers import CacheScorer, MixtureScorer, ModelScorer, TokenScorer
+from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
 from elman.recipes.held_out import ids_in_pieces, stream_boundary
 from elman.recipes.preparing import Part, reopen_prepared
 from elman.recipes.trained import TrainedModel, open_members, open_trained
@@ -38,17 +39,27 @@ class Mixing:
     cache_weight: float | None = None
     other: Path | None = None
     other_weight: float | None = None
+    is_dynamic: bool = False
+    dynamic_rate: float | None = None
 
     def __post_init__(self) -> None:
         if not self.cache_size and (self.flatness, self.cache_weight) != (None, None):
             raise SettingError("flatness and weight of a cache need --cache", got="no --cache")
         if self.other is None and self.other_weight is not None:
             raise SettingError("the weight of a mixture needs --mix RUN", got="no --mix")
+        if self.dynamic_rate is not None and not self.is_dynamic:
+            raise SettingError("the rate of weights that follow needs --dynamic", got="none")
+        if self.is_dynamic and self.cache_size:
+            raise SettingError(
+                "--cache compares states, which --dynamic makes by other weights each time",
+                got="both",
+                allowed="one of them",
+            )
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing is added."""
-        return not self.cache_size and self.other is None
+        return not (self.cache_size or self.is_dynamic) and self.other is None
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,10 @@ class Mixed:
             lines.append(
                 f"a cache of {self.facts['cache_size']:,} states, flatness "
                 f"{self.facts['cache_flatness']:.3g}, weight {self.facts['cache_weight']:.3g}{end}"
+            )
+        if "dynamic_rate" in self.facts:
+            lines.append(
+                f"weights that follow the text, rate {self.facts['dynamic_rate']:.3g}{end}"
             )
         if "mixed_with" in self.facts:
             lines.append(
@@ -95,6 +110,10 @@ def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
             "cache_flatness": cached.flatness,
             "cache_weight": cached.weight,
         }
+    if mixing.is_dynamic:
+        following = _following(trained, mixing, texts)
+        scorer = following
+        facts |= {"dynamic_rate": following.rate, "dynamic_decay": following.decay}
     if mixing.other is not None:
         open_members(trained.path, (mixing.other,), task="lm", otherwise="is no language model")
         other = open_trained(mixing.other)
@@ -152,6 +171,20 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> 
             loss = float(-np.log(kept_N).mean())
         best = min(best, (loss, flatness, weight))
     return scorer(*best[1:])
+
+
+def _following(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> DynamicScorer:
+    """Return the run with weights that follow the text, at a rate that is fitted where open."""
+    squares = mean_squares(trained)
+
+    def scorer(rate: float) -> DynamicScorer:
+        segment = SEGMENT[trained.settings.text.level]
+        return DynamicScorer(trained.model, trained.plan, squares, rate=rate, segment=segment)
+
+    if mixing.dynamic_rate is not None:
+        return scorer(mixing.dynamic_rate)
+    losses = [(float(texts.nats(scorer(rate)).mean()), rate) for rate in RATES]
+    return scorer(min(losses)[1])
 
 
 class _ValidationText:

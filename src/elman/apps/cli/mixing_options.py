@@ -1,4 +1,4 @@
-"""The options that add a cache or a second run to a language model when it scores."""
+"""The options that add a cache, a second run, or learning to a language model when it scores."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +36,31 @@ class MixingOptions:
         float | None, Parameter(help="--mix: its share, from 0 to 1. [default: fitted]")
     ] = None
 
+    dynamic: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Language models: let the weights follow the text, learning from what is scored.",
+        ),
+    ] = False
+    dynamic_rate: Annotated[
+        float | None, Parameter(help="--dynamic: how far they move. [default: fitted]")
+    ] = None
+
     def mixing(self) -> "Mixing":
         """Return what is asked for. Raises `SettingError` for numbers of nothing."""
         from elman.recipes.mixing import Mixing
 
-        return Mixing(self.cache, self.cache_flatness, self.cache_weight, self.mix, self.mix_weight)
+        return Mixing(
+            self.cache,
+            self.cache_flatness,
+            self.cache_weight,
+            self.mix,
+            self.mix_weight,
+            self.dynamic,
+            self.dynamic_rate,
+        )
 
 
 def require_plain(task: str, added: "Mixing", precision: Precision, *, has_pairs: bool) -> None:
@@ -49,10 +69,11 @@ def require_plain(task: str, added: "Mixing", precision: Precision, *, has_pairs
         return
     if task != "lm":
         raise SettingError(
-            "--cache and --mix are for language models", got=f"a run of elman train {task}"
+            "--cache, --mix and --dynamic are for language models",
+            got=f"a run of elman train {task}",
         )
     if has_pairs or precision != "float32":
         raise SettingError(
-            "--cache and --mix score files in float32",
+            "--cache, --mix and --dynamic score files in float32",
             got="--minimal-pairs" if has_pairs else f"--precision {precision}",
         )

@@ -1,0 +1,165 @@
+"""A model that goes on learning from what it scores: dynamic evaluation.
+
+After each segment of a stream is scored, and not before, the weights move by its gradient and are
+drawn back to those that were learnt:
+
+    θ ← θ − η · g / (√m + ε) + min(λ √m / mean √m, 1) · (θ_learnt − θ)
+
+with g the gradient of the segment's mean nats and m the mean of the squares of such gradients over
+batches of the training text. Source: B. Krause et al., "Dynamic Evaluation of Neural Sequence
+Models" (2018), equations 5 to 8.
+"""
+
+import copy
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from elman.checkpoints.run_folder import RunFolder
+from elman.data.streams import StreamBatches, fit_stream
+from elman.data.token_array import TokenArray
+from elman.errors import SettingError
+from elman.evaluation.scorers import TokenScorer
+from elman.kernels.dispatch import KernelPlan
+from elman.layers.stack import StackState
+from elman.losses import token_nats
+from elman.models.language import LanguageModel
+from elman.recipes.preparing import reopen_prepared
+from elman.recipes.trained import TrainedModel
+from elman.training.truncation import detach
+
+SEGMENT: Mapping[str, int] = MappingProxyType({"char": 20, "byte": 20, "word": 5, "bpe": 5})
+"""Tokens of a segment, by the level of the text."""
+EPSILON = 1e-5
+DECAY = 0.02
+"""λ, where none is given."""
+RATES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
+"""Values of η that are tried."""
+STATISTICS_BATCHES = 100
+
+
+class DynamicScorer(TokenScorer):
+    """The model's distribution, of weights that follow the text; a new stream begins anew.
+
+    It scores one stream at a time. `mean_squares` are m by the name of the parameter. Raises
+    `SettingError` for several rows at once.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        plan: KernelPlan,
+        mean_squares: Mapping[str, Tensor],
+        *,
+        rate: float,
+        decay: float = DECAY,
+        segment: int = 5,
+    ) -> None:
+        self.rate, self.decay, self.segment = rate, decay, segment
+        self._learnt, self._plan = model, plan
+        self._model = copy.deepcopy(model)
+        self._scales = _scales(mean_squares)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._learnt.device
+
+    def nats(
+        self,
+        ids_BT: Tensor,
+        targets_BT: Tensor,
+        state: StackState | None,
+        lengths_B: Tensor | None = None,
+    ) -> tuple[Tensor, StackState]:
+        """Return −ln p of each target under the weights as they are when it is read."""
+        if len(ids_BT) != 1 or lengths_B is not None:
+            raise SettingError(
+                "weights follow one stream at a time", got="lines", hint="leave --dynamic out"
+            )
+        if state is None:
+            self._model.load_state_dict(self._learnt.state_dict())
+        found = []
+        with torch.inference_mode(False), torch.enable_grad():
+            for start in range(0, ids_BT.shape[1], self.segment):
+                part = slice(start, start + self.segment)
+                output = self._model(ids_BT[:, part].clone(), state, plan=self._plan)
+                nats_BT = token_nats(
+                    output.states_BTH,
+                    output.readout,
+                    targets_BT[:, part].clone(),
+                    plan=self._plan,
+                )
+                found.append(nats_BT.detach().double())
+                self._follow(nats_BT.mean())
+                state = detach(output.state)
+        assert state is not None
+        return torch.cat(found, dim=1), state
+
+    def _follow(self, loss: Tensor) -> None:
+        """Move the weights by the gradient of what was just scored."""
+        names, weights = zip(*self._model.named_parameters(), strict=True)
+        gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+        learnt = dict(self._learnt.named_parameters())
+        with torch.no_grad():
+            for name, weight, gradient in zip(names, weights, gradients, strict=True):
+                if gradient is None:
+                    continue
+                root, drawn = self._scales[name]
+                back = (self.decay * drawn).clamp(max=1.0) * (learnt[name] - weight)
+                weight.add_(back - self.rate * gradient / (root + EPSILON))
+
+
+def mean_squares(trained: TrainedModel) -> dict[str, Tensor]:
+    """Return the mean of the squares of gradients over the first batches of the training text.
+
+    Raises `SettingError` where the run's training text is no stream or cannot be read.
+    """
+    model = trained.model
+    totals = {name: torch.zeros_like(weight) for name, weight in model.named_parameters()}
+    if not totals:
+        raise SettingError("a count model has no weights that could follow a text")
+    count = 0
+    for ids_BT, targets_BT in _training_batches(trained):
+        output = model(ids_BT, plan=trained.plan)
+        nats = token_nats(output.states_BTH, output.readout, targets_BT, plan=trained.plan).mean()
+        weights = list(model.parameters())
+        gradients = torch.autograd.grad(nats, weights, allow_unused=True)
+        for total, gradient in zip(totals.values(), gradients, strict=True):
+            if gradient is not None:
+                total += gradient.square()
+        count += 1
+    return {name: total / count for name, total in totals.items()}
+
+
+def _training_batches(trained: TrainedModel) -> Iterator[tuple[Tensor, Tensor]]:
+    settings = trained.settings
+    if settings.text.unit != "stream":
+        raise SettingError(
+            "weights follow one stream at a time", got="a run of lines", hint="leave --dynamic out"
+        )
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        recorded = RunFolder.open(trained.path).read_manifest().data
+        prepared = reopen_prepared(settings, trained.tokenizer, Path(scratch), recorded)
+        part = prepared.parts["train"]
+        sizes = fit_stream(
+            len(part.ids), batch_size=settings.training.batch_size, window=settings.training.window
+        )
+        assert isinstance(part.ids, TokenArray)  # of a stream
+        source = StreamBatches(part.ids, batch_size=sizes.batch_size, window=sizes.window)
+        for index in range(min(STATISTICS_BATCHES, source.batches_per_epoch(0))):
+            batch = source.batch(0, index)
+            if int(batch.lengths_B.min()) == batch.ids_BT.shape[1]:
+                yield batch.ids_BT, batch.targets_BT
+
+
+def _scales(squares: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, Tensor]]:
+    """Return √m and √m / mean √m of each parameter, the mean over all of them."""
+    roots = {name: square.sqrt() for name, square in squares.items()}
+    total = sum(float(root.double().sum()) for root in roots.values())
+    mean = total / max(sum(root.numel() for root in roots.values()), 1)
+    return {name: (root, root / max(mean, 1e-30)) for name, root in roots.items()}
