@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import numpy as np
 import pytest
 
 Elman = Callable[..., "CompletedProcess[str]"]
@@ -311,5 +312,17 @@ def test_a_run_that_reads_from_the_end_is_a_run_of_the_turned_text(
     refused = elman("generate", backward, "--prompt", "the ")
     assert refused.returncode == 2
     assert "reads texts from their end" in refused.stderr
-    refused = elman("score", backward, text, "--mix", forward)
+    ahead = tmp_path / "ahead"
+    assert elman("train", "lm", "--data", text, "--out", ahead, *counts).returncode == 0
+    alone = json.loads(elman("score", ahead, text, "--json").stdout)["loss_nats"]
+    both = json.loads(elman("score", backward, text, "--json", "--mix", ahead).stdout)
+    assert both["mixed_by"] == "text"
+    if unit == "stream":
+        want = -np.logaddexp(-mine["loss_nats"], -alone) + math.log(2)
+        assert both["loss_nats"] == pytest.approx(want, rel=1e-12)
+    else:
+        better = min(mine["loss_nats"], alone)
+        assert better * 0.9 < both["loss_nats"] < better + math.log(2) * len(lines)
+    refused = elman("score", backward, text, "--mix", ahead, "--per-token", table)
     assert refused.returncode == 2
+    assert "no surprisal of a token in common" in refused.stderr

@@ -5,7 +5,7 @@ be the one that it was chosen by.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,16 @@ from elman.data.token_array import LineArray
 from elman.errors import DataError, RunError, SettingError
 from elman.evaluation.language import score_lines_by, score_stream_by
 from elman.evaluation.scorers import CacheScorer, MixtureScorer, ModelScorer, TokenScorer
+from elman.evaluation.units import LanguageScore
+from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
 from elman.recipes.held_out import ids_in_pieces, stream_boundary
 from elman.recipes.preparing import Part, reopen_prepared
+from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel, open_members, open_trained
+
+Facts = dict[str, float | int | str]
+"""The numbers that a score was made with, by name."""
 
 FITTED_TOKENS = 50_000
 """Tokens of validation text, from its beginning, that numbers are fitted on at most."""
@@ -67,7 +73,7 @@ class Mixed:
     """What gives the nats, the numbers it uses, and how many tokens those were fitted on."""
 
     scorer: TokenScorer
-    facts: dict[str, float | int | str]
+    facts: Facts
     fitted_on: int
 
     @property
@@ -101,7 +107,7 @@ def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
     """
     texts = _ValidationText(trained)
     scorer: TokenScorer = ModelScorer(trained.model, trained.plan)
-    facts: dict[str, float | int | str] = {}
+    facts: Facts = {}
     if mixing.cache_size:
         cached = _cached(trained, mixing, texts)
         scorer = cached
@@ -117,11 +123,6 @@ def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
     if mixing.other is not None:
         open_members(trained.path, (mixing.other,), task="lm", otherwise="is no language model")
         other = open_trained(mixing.other)
-        if other.settings.text.direction != trained.settings.text.direction:
-            raise SettingError(
-                "runs that read in different directions have no token in common to mix",
-                got=f"{mixing.other}, which reads {other.settings.text.direction}",
-            )
         second: TokenScorer = ModelScorer(other.model, other.plan)
         weight = mixing.other_weight
         if weight is None:
@@ -129,6 +130,45 @@ def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
         scorer = MixtureScorer(scorer, second, weight)
         facts |= {"mixed_with": str(mixing.other), "mixed_weight": weight}
     return Mixed(scorer, facts, texts.num_scored)
+
+
+def score_mixed(
+    trained: TrainedModel,
+    request: ScoreRequest,
+    mixing: Mixing,
+    *,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_scored: Callable[[int], None] = lambda num_tokens: None,
+) -> tuple[LanguageScore, tuple[str, ...], Facts]:
+    """Score files with what is added to the run; return also lines to show, and the numbers used.
+
+    A second run that reads in the other direction is mixed text by text (`recipes.both_ways`), all
+    else token by token. Raises what `mixed` and `score_files` raise.
+    """
+    if mixing.is_plain:
+        score, notices = score_files(trained, request, on_scored=on_scored)
+        return score, notices, {}
+    if mixing.other is not None and read_differently(trained, open_trained(mixing.other)):
+        if mixing.cache_size or mixing.is_dynamic:
+            raise SettingError(
+                "a run that reads in the other direction is mixed text by text, without --cache "
+                "and --dynamic",
+                got=str(mixing.other),
+            )
+        second = open_trained(mixing.other)
+        weight = EVEN if mixing.other_weight is None else mixing.other_weight
+        score, notices = score_both_ways(trained, second, request, weight, on_scored=on_scored)
+        told = f"mixed text by text with {mixing.other}, the other way round, weight {weight:g}"
+        name = str(mixing.other)
+        return score, (told, *notices), _facts_of_texts(name, weight)
+    on_stage("fitting …")
+    by = mixed(trained, mixing)
+    score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
+    return score, (*by.told, *notices), by.facts
+
+
+def _facts_of_texts(name: str, weight: float) -> Facts:
+    return {"mixed_with": name, "mixed_weight": weight, "mixed_by": "text"}
 
 
 def fitted_weight(

@@ -194,24 +194,18 @@ def _score(
     verbose: bool,
 ) -> None:
     from elman.apps.cli.progress import scoring, stages
-    from elman.recipes.mixing import mixed
+    from elman.recipes.mixing import score_mixed
     from elman.recipes.precision import PrecisionCost, pack
     from elman.recipes.scoring import score_files
     from elman.recipes.trained import open_trained
 
     exact = open_trained(run)
     trained = exact if precision == "float32" else pack(exact, precision)[0]
-    with stages(error_console()) as on_stage:
-        if not added.is_plain:
-            on_stage("fitting …")
-        by = None if added.is_plain else mixed(trained, added)
-    with scoring(error_console()) as on_scored:
-        scorer = None if by is None else by.scorer
-        score, notices = score_files(trained, request, scorer=scorer, on_scored=on_scored)
-    figures = score.to_json()
-    if by is not None:
-        figures |= by.facts
-        notices = (*by.told, *notices)
+    with stages(error_console()) as on_stage, scoring(error_console()) as on_scored:
+        score, notices, facts = score_mixed(
+            trained, request, added, on_stage=on_stage, on_scored=on_scored
+        )
+    figures = score.to_json() | facts
     if precision != "float32":
         with scoring(error_console()) as on_scored:
             plain = replace(request, per_token=None)
