@@ -10,7 +10,7 @@ from torch.nn.functional import gelu, linear
 
 from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
-from elman.layers.causal_attention import Reach, attend, reach_of
+from elman.layers.causal_attention import Turns, allowed_columns, attend, turned, turns_of
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, EmbeddingGradient
 from elman.layers.readout import Readout
@@ -30,9 +30,16 @@ class LayerCache(NamedTuple):
 
 
 class ReadCount(NamedTuple):
-    """counts_B1: how many steps each row may still see, or, of learnt places, its next place."""
+    """counts_B1: how many steps each row has read."""
 
     counts_B1: Tensor
+
+
+class Sight(NamedTuple):
+    """What the steps of one call may see, allowed_BTL, and how far rotary places turn them."""
+
+    allowed_BTL: Tensor
+    turns: Turns | None
 
 
 class TransformerBlock(nn.Module):
@@ -54,19 +61,23 @@ class TransformerBlock(nn.Module):
         self,
         x_BTH: Tensor,
         cache: LayerCache,
-        reach: Reach,
+        sight: Sight,
         settings: ModelSettings,
         generator: torch.Generator | None,
     ) -> tuple[Tensor, LayerCache]:
-        """Return the block's x and the keys and values of all columns, cached and new."""
+        """Return the block's x and the keys and values of all columns, cached and new.
+
+        Keys are kept as they are turned.
+        """
         s = settings
         qkv_BTG = linear(self.attention_norm(x_BTH), self.weight_qkv, self.bias_qkv)
         q_BTH, k_BTH, v_BTH = qkv_BTG.chunk(3, dim=2)
+        if sight.turns is not None:
+            q_BTH = turned(q_BTH, sight.turns, s.num_heads)
+            k_BTH = turned(k_BTH, sight.turns, s.num_heads)
         k_BLH = torch.cat((cache.keys_BLH.to(k_BTH.dtype), k_BTH), dim=1)
         v_BLH = torch.cat((cache.values_BLH.to(v_BTH.dtype), v_BTH), dim=1)
-        found_BTH = attend(
-            q_BTH, k_BLH, v_BLH, reach, num_heads=s.num_heads, rotary=s.positions == "rotary"
-        )
+        found_BTH = attend(q_BTH, k_BLH, v_BLH, sight.allowed_BTL, num_heads=s.num_heads)
         found_BTH = linear(found_BTH, self.weight_output, self.bias_output)
         x_BTH = x_BTH + drop(found_BTH, s.dropout, generator, kind=s.dropout_kind)
         inner_BTF = gelu(linear(self.inner_norm(x_BTH), self.weight_inner, self.bias_inner))
@@ -136,7 +147,12 @@ class TransformerLanguageModel(LanguageModel):
         cached = caches[0][0].shape[1]
         places_BT = counts_B.unsqueeze(1) + torch.arange(num_steps, device=ids_BT.device)
         seen_BT = self._seen(places_BT)
-        reach = reach_of(counts_B.clamp(max=cached), cached, num_steps, seen_BT)
+        own_B = self._seen(counts_B).clamp(max=cached)
+        turns = None
+        if s.positions == "rotary":
+            width = s.hidden_size // s.num_heads
+            turns = turns_of(places_BT, width, self.norm.weight.dtype)
+        sight = Sight(allowed_columns(own_B, cached, seen_BT), turns)
         x_BTH = self.embedding(ids_BT, s.token_dropout, generator, gradient=embedding_gradient)
         if self.places is not None:
             x_BTH = x_BTH + self.places[seen_BT]
@@ -145,7 +161,7 @@ class TransformerLanguageModel(LanguageModel):
         columns = []
         with torch.autocast(ids_BT.device.type, torch.bfloat16, enabled=half):
             for block, cache in zip(self.blocks, caches, strict=True):
-                x_BTH, every = block(x_BTH, LayerCache(*cache), reach, s, generator)
+                x_BTH, every = block(x_BTH, LayerCache(*cache), sight, s, generator)
                 columns.append(every)
             states_BTH = self.norm(x_BTH.to(self.norm.weight.dtype))
         after = self._after(columns, counts_B, cached, num_steps, lengths_B)
@@ -198,12 +214,15 @@ class TransformerLanguageModel(LanguageModel):
             "output": self.readout.describe(),
         }
 
-    def _seen(self, places_BT: Tensor) -> Tensor:
-        """Return how many steps before itself each step sees: its place, where that is learnt."""
+    def _seen(self, counts: Tensor) -> Tensor:
+        """Return how many steps before itself a step sees that comes after so many.
+
+        With learnt places it is its place in its block.
+        """
         length = self.settings.context_length
         if self.settings.positions == "learned":
-            return places_BT % length
-        return places_BT.clamp(max=length - 1)
+            return counts % length
+        return counts.clamp(max=length - 1)
 
     def _after(
         self,
@@ -219,9 +238,7 @@ class TransformerLanguageModel(LanguageModel):
         read_B = torch.full_like(counts_B, num_steps)
         if lengths_B is not None:
             read_B = lengths_B.to(counts_B.device)
-        after_B = counts_B + read_B
-        after_B = after_B % length if self.settings.positions == "learned" else after_B
-        counts_B1 = after_B.clamp(max=length - 1).unsqueeze(1)
+        counts_B1 = (counts_B + read_B).unsqueeze(1)
         first_B1 = (cached + read_B - kept).unsqueeze(1)
         places_BL = (first_B1 + torch.arange(kept, device=counts_B.device)).clamp(min=0)
         caches = []
