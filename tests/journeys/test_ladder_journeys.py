@@ -87,6 +87,13 @@ def test_the_order_is_chosen_by_held_out_text_and_told(
     assert f"order = {told['counts']['order']}" in (tmp_path / "run" / "config.toml").read_text()
 
 
+def test_counts_are_finished_when_they_are_there(elman: Elman, runs: dict[str, Path]) -> None:
+    done = elman("train", "lm", "--out", runs["ngram"], "--resume", "--json")
+    assert done.returncode == 0
+    assert "nothing left to do" in done.stderr
+    assert set(json.loads(done.stdout)["scores"]) == {"valid", "test"}
+
+
 def test_counts_go_to_an_arpa_file_and_come_back(
     elman: Elman, runs: dict[str, Path], text: Path, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,10 +26,13 @@ from elman.recipes.held_out import held_out_scores, stream_boundary
 from elman.recipes.language_model import LanguageTask
 from elman.recipes.learning import TrainRequest, merged_settings
 from elman.recipes.preparing import Part, PreparedText, prepare_text
+from elman.recipes.trained import is_finished
 from elman.text.vocabulary import Vocabulary
 
 MOST_ORDER: Mapping[str, int] = MappingProxyType({"char": 12, "byte": 12, "bpe": 8, "word": 6})
 """The longest order that "auto" tries."""
+COUNTED = "counted"
+"""How the making of a count model ends, in its manifest."""
 PATIENCE = 2
 """Orders that must be no better than the best one before "auto" looks no further."""
 
@@ -91,6 +95,17 @@ def is_counted(request: TrainRequest) -> bool:
     return merged_settings(LanguageTask(), request, ()).model.kind == "ngram"
 
 
+def finished_counts(out: Path) -> Mapping[str, Mapping[str, object]] | None:
+    """Return the scores of the count model at `out`; None where that is another run, or none."""
+    if not is_finished(out):
+        return None
+    results = RunFolder.open(out).read_manifest().results
+    training, scores = results.get("training"), results.get("scores")
+    if not isinstance(training, dict) or training.get("reason") != COUNTED:
+        return None
+    return scores if isinstance(scores, dict) else {}
+
+
 def scored_count_run(
     run: CountRun, *, on_scored: Callable[[int], None]
 ) -> Mapping[str, Mapping[str, object]]:
@@ -100,7 +115,7 @@ def scored_count_run(
         str(name): score.to_json() for name, score in found.items()
     }
     training = {
-        "reason": "counted",
+        "reason": COUNTED,
         "elapsed_seconds": time.monotonic() - run.started,
         "order": run.model.tables.order,
         "tried": [tried._asdict() for tried in run.tried],

@@ -1,6 +1,8 @@
 """A count model as a person sees it made: what was read, which orders were tried, its scores."""
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
 
 from rich.table import Table
 
@@ -36,6 +38,16 @@ def run_counting(request: TrainRequest, invocation: Invocation) -> int:
         view.tell_scores(scores)
     say(f"run: {run.folder.path}")
     say(f"next: {program()} {view.next_step(str(run.folder.path))}")
+    return 0
+
+
+def tell_finished(out: Path, scores: Mapping[str, Mapping[str, object]], *, as_json: bool) -> int:
+    """Tell the scores of a count model that is made already, and return the exit status."""
+    say("this run is finished: there is nothing left to do")
+    if as_json:
+        print_json({"run": str(out), "scores": scores})
+    if scores:
+        LanguageView().tell_scores(scores)
     return 0
 
 

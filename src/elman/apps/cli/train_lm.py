@@ -28,8 +28,13 @@ def lm(
     asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
     from elman.apps.cli.language_view import LanguageView
     from elman.apps.cli.training_run import run_training, train_request
-    from elman.recipes.counting import is_counted
+    from elman.recipes.counting import finished_counts, is_counted
 
+    counted = finished_counts(asked.out) if asked.resume else None
+    if counted is not None:
+        from elman.apps.cli.counting_run import tell_finished
+
+        return tell_finished(asked.out, counted, as_json=asked.as_json)
     request = train_request(asked)
     if not asked.resume and is_counted(request):
         from elman.apps.cli.counting_run import run_counting
