@@ -1,4 +1,4 @@
-"""Models without a recurrence go on from a saved moment to the same bits, whatever their state is."""
+"""Models without a recurrence go on from a saved moment to the same bits, whatever is carried."""
 
 from typing import Any
 
