@@ -85,7 +85,10 @@ def tatoeba(cut: Path, out: Path) -> Iterator[Step]:
         name = f"tatoeba-{attention}"
         files = ("--data", train, "--valid", dev, "--test", test, "--budget", "20m")
         how = ("--config", str(SETTINGS / "tatoeba.toml"), f"--set=model.attention={attention}")
-        yield Step(name, ("translate", *files, *how, f"--set=model.context={context}"), trains=True)
+        how += (f"--set=model.context={context}",)
+        if attention == "dot":  # needs readers that are together as wide as the decoder
+            how += ("--set=model.encoder_size=160",)
+        yield Step(name, ("translate", *files, *how), trains=True)
         yield Step(f"{name}-test", (str(out / name), test, "--beam", "5"))
 
 
