@@ -136,7 +136,7 @@ def test_a_mixture_adds_probabilities_of_any_two(weight: float, window: int) -> 
         np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("size", "flatness", "weight"), [(0, 1, 0.1), (1, -1, 0.1), (1, 1, 1.0)])
+@pytest.mark.parametrize(("size", "flatness", "weight"), [(0, 1, 0.1), (1, -1, 0.1), (1, 1, 1.1)])
 def test_a_cache_of_nothing_is_refused(size: int, flatness: float, weight: float) -> None:
     with pytest.raises(SettingError, match="a cache needs"):
         CacheScorer(model_of(1), PLAN, size=size, flatness=flatness, weight=weight)

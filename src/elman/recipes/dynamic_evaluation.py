@@ -94,7 +94,7 @@ class DynamicScorer(TokenScorer):
                     targets_BT[:, part].clone(),
                     plan=self._plan,
                 )
-                found.append(nats_BT.detach().double())
+                found.append(detach(nats_BT).double())
                 self._follow(nats_BT.mean())
                 state = detach(output.state)
         assert state is not None
