@@ -333,3 +333,15 @@ def test_a_run_that_reads_from_the_end_is_a_run_of_the_turned_text(
     refused = elman("score", backward, text, "--mix", ahead, "--per-token", table)
     assert refused.returncode == 2
     assert "no surprisal of a token in common" in refused.stderr
+
+
+def test_counts_that_cannot_be_leave_nothing_and_take_nothing(elman: Elman, tmp_path: Path) -> None:
+    text, out = tmp_path / "text.txt", tmp_path / "run"
+    text.write_text("a b c d e f\n" * 30, encoding="utf-8")
+    done = elman(
+        *("train", "lm", "--data", text, "--out", out, "--set=model.kind=ngram"),
+        *("--set=model.smoothing=add_k", "--set=model.prune=1e-3"),
+    )
+    assert done.returncode == 2
+    assert "cannot be pruned" in done.stderr
+    assert not out.exists()

@@ -173,6 +173,15 @@ class RunFolder:
         self._settings = settings
         self._vocabularies = {name: vocabularies[name] for name in names}
 
+    def discard(self) -> None:
+        """Take away what this run has written, and the folder where nothing else is in it."""
+        shutil.rmtree(self.path / CACHE, ignore_errors=True)
+        remove_leftovers(self.path, RUN_FILES)
+        for name in RUN_FILES:
+            (self.path / name).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
     def save_weights(self, model: nn.Module, *, update: int) -> str:
         """Put the weights of `model`, as they are after `update`, in place of those kept so far."""
         return save_weights(self.path / WEIGHTS, model, update=update, belonging=self.belonging)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import CACHE, RunFolder
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
@@ -24,7 +23,7 @@ from elman.models.ngram.smoothing import Estimate, SmoothingOptions, estimate
 from elman.models.ngram_model import NgramLanguageModel
 from elman.recipes.held_out import held_out_scores, stream_boundary
 from elman.recipes.language_model import LanguageTask
-from elman.recipes.learning import TrainRequest, merged_settings
+from elman.recipes.learning import TrainRequest, merged_settings, write_run_manifest
 from elman.recipes.preparing import Part, PreparedText, prepare_text
 from elman.recipes.trained import is_finished
 from elman.text.vocabulary import Vocabulary
@@ -63,7 +62,7 @@ def count_run(
 ) -> CountRun:
     """Read, split and count a text, and save the model.
 
-    Raises `ElmanError` for settings and files that cannot be used; a folder made for a run that
+    Raises `ElmanError` for settings and files that cannot be used; what was written of a run that
     could not be is taken away again.
     """
     settings = merged_settings(LanguageTask(), request, ())
@@ -85,7 +84,7 @@ def count_run(
         folder.begin(settings, prepared.vocabularies())
         folder.save_weights(model, update=0)
     except BaseException:
-        shutil.rmtree(folder.path, ignore_errors=True)
+        folder.discard()
         raise
     return CountRun(folder, settings, prepared, model, tried, found.notices, request.started)
 
@@ -120,18 +119,8 @@ def scored_count_run(
         "order": run.model.tables.order,
         "tried": [tried._asdict() for tried in run.tried],
     }
-    run.folder.write_manifest(
-        Manifest(
-            sizes={"parameters": run.model.parameter_count(), **run.prepared.sizes()},
-            data=run.prepared.facts(),
-            vocabulary={
-                "sha256": run.folder.belonging.tokenizer_digest,
-                "notices": list(run.prepared.notices),
-            },
-            kernels={},
-            results={"model": run.model.describe(), "training": training, "scores": scores},
-        )
-    )
+    results = {"training": training, "scores": scores}
+    write_run_manifest(run.folder, run.prepared, run.model, {}, results)
     shutil.rmtree(run.folder.path / CACHE, ignore_errors=True)
     return scores
 

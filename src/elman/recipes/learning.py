@@ -16,8 +16,9 @@ from elman.config.settings import Settings
 from elman.config.toml_file import apply_overrides, settings_from_toml
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
+from elman.models.learnt import LearntModel
 from elman.recipes.sizing import MOST_EPOCHS, precision_of
-from elman.recipes.task import BatchT, ModelT, PreparedT, Task
+from elman.recipes.task import BatchT, ModelT, Prepared, PreparedT, Task
 from elman.training.budget import updates_for_budget
 from elman.training.events import TrainingEvent
 from elman.training.fitting import FitReport, fit
@@ -339,16 +340,27 @@ def _fit_budget(
 
 
 def _write_manifest(run: Run[PreparedT, ModelT, BatchT], results: dict[str, object]) -> None:
-    model, prepared = run.trainer.model, run.prepared
-    run.folder.write_manifest(
+    kernels = run.trainer.plan.record()
+    write_run_manifest(run.folder, run.prepared, run.trainer.model, kernels, results)
+
+
+def write_run_manifest(
+    folder: RunFolder,
+    prepared: Prepared,
+    model: LearntModel,
+    kernels: Mapping[str, str],
+    results: Mapping[str, object],
+) -> None:
+    """Write what a run was made of, and what came of it so far."""
+    folder.write_manifest(
         Manifest(
             sizes={"parameters": model.parameter_count(), **prepared.sizes()},
             data=prepared.facts(),
             vocabulary={
-                "sha256": run.folder.belonging.tokenizer_digest,
+                "sha256": folder.belonging.tokenizer_digest,
                 "notices": list(prepared.notices),
             },
-            kernels=run.trainer.plan.record(),
+            kernels=kernels,
             results={"model": model.describe(), **results},
         )
     )
