@@ -99,8 +99,8 @@ class Mixed:
         return tuple(lines)
 
 
-def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
-    """Return the run with what is added to it.
+def mixed(trained: TrainedModel, mixing: Mixing, other: TrainedModel | None = None) -> Mixed:
+    """Return the run with what is added to it; `other` is `mixing.other` where it is open already.
 
     Raises `RunError` for a second run of another vocabulary, and `SettingError` where a number is
     to be fitted and the run has no validation text.
@@ -122,7 +122,7 @@ def mixed(trained: TrainedModel, mixing: Mixing) -> Mixed:
         facts |= {"dynamic_rate": following.rate, "dynamic_decay": following.decay}
     if mixing.other is not None:
         open_members(trained.path, (mixing.other,), task="lm", otherwise="is no language model")
-        other = open_trained(mixing.other)
+        other = open_trained(mixing.other) if other is None else other
         second: TokenScorer = ModelScorer(other.model, other.plan)
         weight = mixing.other_weight
         if weight is None:
@@ -148,21 +148,21 @@ def score_mixed(
     if mixing.is_plain:
         score, notices = score_files(trained, request, on_scored=on_scored)
         return score, notices, {}
-    if mixing.other is not None and read_differently(trained, open_trained(mixing.other)):
+    other = None if mixing.other is None else open_trained(mixing.other)
+    if other is not None and read_differently(trained, other):
         if mixing.cache_size or mixing.is_dynamic:
             raise SettingError(
                 "a run that reads in the other direction is mixed text by text, without --cache "
                 "and --dynamic",
                 got=str(mixing.other),
             )
-        second = open_trained(mixing.other)
         weight = EVEN if mixing.other_weight is None else mixing.other_weight
-        score, notices = score_both_ways(trained, second, request, weight, on_scored=on_scored)
+        score, notices = score_both_ways(trained, other, request, weight, on_scored=on_scored)
         told = f"mixed text by text with {mixing.other}, the other way round, weight {weight:g}"
         name = str(mixing.other)
         return score, (told, *notices), _facts_of_texts(name, weight)
     on_stage("fitting …")
-    by = mixed(trained, mixing)
+    by = mixed(trained, mixing, other)
     score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
     return score, (*by.told, *notices), by.facts
 
