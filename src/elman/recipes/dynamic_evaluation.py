@@ -19,7 +19,6 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from elman.checkpoints.run_folder import RunFolder
 from elman.data.streams import StreamBatches, fit_stream
 from elman.data.token_array import TokenArray
 from elman.errors import SettingError
@@ -28,7 +27,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
 from elman.losses import token_nats
 from elman.models.language import LanguageModel
-from elman.recipes.preparing import reopen_prepared
+from elman.recipes.held_out import parts_of_run
 from elman.recipes.trained import TrainedModel
 from elman.training.truncation import detach
 
@@ -117,7 +116,7 @@ class DynamicScorer(TokenScorer):
 def mean_squares(trained: TrainedModel) -> dict[str, Tensor]:
     """Return the mean of the squares of gradients over the first batches of the training text.
 
-    Raises `SettingError` where the run's training text is no stream or cannot be read.
+    Raises `SettingError` where that is no stream, and what `parts_of_run` raises.
     """
     model = trained.model
     totals = {name: torch.zeros_like(weight) for name, weight in model.named_parameters()}
@@ -143,9 +142,7 @@ def _training_batches(trained: TrainedModel) -> Iterator[tuple[Tensor, Tensor]]:
             "weights follow one stream at a time", got="a run of lines", hint="leave --dynamic out"
         )
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-        recorded = RunFolder.open(trained.path).read_manifest().data
-        prepared = reopen_prepared(settings, trained.tokenizer, Path(scratch), recorded)
-        part = prepared.parts["train"]
+        part = parts_of_run(trained, Path(scratch)).parts["train"]
         sizes = fit_stream(
             len(part.ids), batch_size=settings.training.batch_size, window=settings.training.window
         )

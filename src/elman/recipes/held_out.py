@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.data.lines import LineBatches
@@ -17,7 +19,8 @@ from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.language import LanguageModel
-from elman.recipes.preparing import Part, PartName, PreparedText
+from elman.recipes.preparing import Part, PartName, PreparedText, reopen_prepared
+from elman.recipes.trained import TrainedModel
 from elman.text.vocabulary import Vocabulary
 from elman.training.loop import Trainer
 
@@ -29,6 +32,15 @@ MOST_STATES = 1 << 29
 """Numbers in the states of one batch of lines at most, which are 2 GiB and kept several times."""
 
 IDS_AT_ONCE = 1 << 12
+
+
+def parts_of_run(trained: TrainedModel, scratch: Path) -> PreparedText:
+    """Return the text that a run was made from, by part, its arrays in the folder `scratch`.
+
+    Raises `DataError` or `RunError` where it cannot be read, or is no longer what it was.
+    """
+    recorded = RunFolder.open(trained.path).read_manifest().data
+    return reopen_prepared(trained.settings, trained.tokenizer, scratch, recorded)
 
 
 def stream_boundary(settings: Settings, vocabulary: Vocabulary) -> int | None:

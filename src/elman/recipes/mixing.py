@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from elman.checkpoints.run_folder import RunFolder
 from elman.data.token_array import LineArray
 from elman.errors import DataError, RunError, SettingError
 from elman.evaluation.language import score_lines_by, score_stream_by
@@ -20,8 +19,8 @@ from elman.evaluation.scorers import CacheScorer, MixtureScorer, ModelScorer, To
 from elman.evaluation.units import LanguageScore
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
-from elman.recipes.held_out import ids_in_pieces, stream_boundary
-from elman.recipes.preparing import Part, reopen_prepared
+from elman.recipes.held_out import ids_in_pieces, parts_of_run, stream_boundary
+from elman.recipes.preparing import Part
 from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel, open_members, open_trained
 
@@ -264,11 +263,7 @@ class _ValidationText:
         trained = self._trained
         try:
             with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-                recorded = RunFolder.open(trained.path).read_manifest().data
-                prepared = reopen_prepared(
-                    trained.settings, trained.tokenizer, Path(scratch), recorded
-                )
-                part = prepared.parts.get("valid")
+                part = parts_of_run(trained, Path(scratch)).parts.get("valid")
                 sequences = [] if part is None else list(_beginning(part))
         except (DataError, RunError) as error:
             raise SettingError(
