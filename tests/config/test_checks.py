@@ -42,8 +42,8 @@ CLASHES = [
     (["model.softmax=adaptive", "model.cutoffs=20,20"], "rise strictly from 1 on; got [20, 20]"),
     (["model.softmax=adaptive", "model.cutoffs=0,20"], "rise strictly from 1 on; got [0, 20]"),
     (
-        ["model.softmax=adaptive", "model.tie_weights=true"],
-        "none of them the embedding; got model.tie_weights = true; set model.tie_weights = false",
+        ["model.softmax=adaptive", "model.tie_weights=true", "model.tail_divisor=2"],
+        "every class is as wide as the embedding; got 2.0; leave it out, or set model.tie_weights",
     ),
     (
         ["model.softmax=adaptive", "training.label_smoothing=0.1"],

@@ -5,7 +5,8 @@ Each takes one row x [T, E], its first state, and the parameters by name, and re
 padding and no neighbour exists for it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -200,3 +201,22 @@ def class_split_log_probs(states_NH: Array, weights: Mapping[str, Array]) -> Arr
         logits = features @ weights[f"tails.{tail}.weight"].T + weights[f"tails.{tail}.bias"]
         columns += [word + head_NC[:, first + tail] for word in _log_softmax(logits).T]
     return np.array([columns[place] for place in weights["place_of_id_V"]]).T
+
+
+def tied_class_log_probs(
+    cutoffs: Sequence[int], states_NH: Array, weights: Mapping[str, Array]
+) -> Array:
+    """log p of each id, [N, V], of classes scored by the rows of one matrix: word by word."""
+    features_NF = states_NH @ weights["projection"].T if "projection" in weights else states_NH
+    scores_NV = features_NF @ weights["weight"].T + weights["bias"]
+    places = list(weights["place_of_id_V"])
+    borders = [0, *(cutoff for cutoff in cutoffs if cutoff < len(places)), len(places)]
+    members = [[places.index(place) for place in range(*pair)] for pair in pairwise(borders)]
+    classes_NC = features_NF @ weights["class_weight"].T + weights["class_bias"]
+    head_NC = _log_softmax(np.concatenate([scores_NV[:, members[0]], classes_NC], axis=1))
+    answer_NV = np.empty_like(scores_NV)
+    answer_NV[:, members[0]] = head_NC[:, : len(members[0])]
+    for number, ids in enumerate(members[1:]):
+        entry_N1 = head_NC[:, len(members[0]) + number, None]
+        answer_NV[:, ids] = _log_softmax(scores_NV[:, ids]) + entry_N1
+    return answer_NV

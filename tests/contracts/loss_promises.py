@@ -5,16 +5,18 @@ A new readout is one entry of `READOUTS` and gets them all.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 import torch
-from independent import class_split_log_probs, plain_log_probs
+from independent import class_split_log_probs, plain_log_probs, tied_class_log_probs
 from subjects import EXACT_32, EXACT_64, PARITY_64, assert_close, normal
 from torch import Tensor, nn
 
 from elman.layers.class_split import ClassSplitReadout
 from elman.layers.readout import Readout, TokenReadout
+from elman.layers.tied_classes import TiedClassSplitReadout
 from elman.losses import IGNORED, LossSum
 
 TokenLoss = Callable[[Tensor, TokenReadout, Tensor, Tensor | None], LossSum]
@@ -47,6 +49,20 @@ def _split(cutoffs: tuple[int, ...], *, ordered: bool) -> Callable[[int, int], C
     return make
 
 
+def _tied_classes(width: int, *, ordered: bool) -> ReadoutSubject:
+    cutoffs = (3, 6)
+
+    def make(hidden_size: int, vocabulary_size: int) -> TiedClassSplitReadout:
+        within = [cutoff for cutoff in cutoffs if cutoff < vocabulary_size]
+        tied = nn.Parameter(torch.zeros(vocabulary_size, width))
+        readout = TiedClassSplitReadout(hidden_size, tied, cutoffs=within)
+        if not ordered:
+            readout.place_of_id_V.copy_(torch.arange(vocabulary_size) * 7 % vocabulary_size)
+        return readout
+
+    return ReadoutSubject(make, partial(tied_class_log_probs, cutoffs))
+
+
 READOUTS: Mapping[str, ReadoutSubject] = MappingProxyType(
     {
         "full": ReadoutSubject(Readout, plain_log_probs),
@@ -56,6 +72,9 @@ READOUTS: Mapping[str, ReadoutSubject] = MappingProxyType(
         "split, ids in another order": ReadoutSubject(
             _split((3, 6), ordered=False), class_split_log_probs
         ),
+        "split, tied": _tied_classes(5, ordered=True),
+        "split, tied through a projection": _tied_classes(3, ordered=True),
+        "split, tied, ids in another order": _tied_classes(5, ordered=False),
     }
 )
 FULL = READOUTS["full"]

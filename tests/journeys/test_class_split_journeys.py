@@ -22,7 +22,6 @@ Elman = Callable[..., "CompletedProcess[str]"]
 SPLIT = (
     "--set=model.softmax=adaptive",
     "--set=model.cutoffs=5,9",
-    "--set=model.tail_divisor=2",
     "--set=training.batch_size=4",
     "--set=training.window=16",
     "--set=model.hidden_size=16",
@@ -35,16 +34,23 @@ def trained(elman: Elman, story: Path, out: Path, level: str, *more: str) -> Pat
     return out
 
 
-@pytest.fixture(scope="module")
-def split_run(elman: Elman, story: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on words, with the sizes that the text suggests; they are not tied."""
+@pytest.fixture(scope="module", params=["own matrices", "tied", "tied through a projection"])
+def split_run(elman: Elman, story: Path, tmp_path_factory: pytest.TempPathFactory, request) -> Path:
+    """A run on words, with the sizes that the text suggests."""
     run = tmp_path_factory.mktemp("split") / "run"
-    return trained(elman, story, run, "word", "--set=training.updates=60")
+    more = {
+        "own matrices": ("--set=model.tail_divisor=2",),
+        "tied": ("--set=model.tie_weights=true", "--set=model.embedding_size=16"),
+        "tied through a projection": ("--set=model.embedding_size=12",),
+    }[request.param]
+    return trained(elman, story, run, "word", "--set=training.updates=60", *more)
 
 
 def test_it_learns_scores_and_writes(elman: Elman, split_run: Path, story: Path) -> None:
     manifest = json.loads((split_run / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["results"]["model"]["output"].startswith("split by frequency: 5 words, then")
+    model = manifest["results"]["model"]
+    assert model["output"].startswith("split by frequency: 5 words, then")
+    assert model["output"].endswith("tied") == (model["tied weights"] != "none")
     scored = elman("score", split_run, story, "--json")
     assert scored.returncode == 0, scored.stderr
     score = json.loads(scored.stdout)
@@ -63,7 +69,8 @@ def test_places_follow_the_counts_of_every_level_and_survive_the_run(
 ) -> None:
     from elman.recipes.trained import open_trained
 
-    run = trained(elman, story, tmp_path / "run", level, "--set=training.updates=5")
+    untied = "--set=model.tie_weights=false"
+    run = trained(elman, story, tmp_path / "run", level, untied, "--set=training.updates=5")
     model = open_trained(run).model
     tokenizer = open_trained(run).tokenizer
     places_V = model.readout.state_dict()["place_of_id_V"].numpy()
@@ -171,6 +178,18 @@ def test_cutoffs_left_open_cover_four_fifths_of_a_text_and_are_cheapest_beyond()
         return middle * 25 * (100 + border - first) + last * 6 * (100 + 5_000 - border)
 
     # The choice counts each word once more, which moves it a little.
+    assert cost(second) <= 1.01 * min(cost(border) for border in range(first + 1, 5_000))
+
+
+def test_cutoffs_of_tied_classes_are_cheapest_at_one_width() -> None:
+    counts_V = (200_000 / np.arange(1, 5_001)).astype(np.int64)
+    model = ModelSettings(softmax="adaptive", tie_weights=True)
+    first, second = cheapest_cutoffs(counts_V, model)
+
+    def cost(border: int) -> float:
+        middle, last = counts_V[first:border].sum(), counts_V[border:].sum()
+        return middle * (border - first) + last * (5_000 - border)
+
     assert cost(second) <= 1.01 * min(cost(border) for border in range(first + 1, 5_000))
 
 

@@ -199,11 +199,12 @@ def _model_clashes(model: ModelSettings) -> Iterator[SettingError]:
             got='model.input = "one-hot"',
             hint='set model.input = "embedding"',
         )
-    if model.tie_weights and model.softmax == "adaptive":
+    if model.tie_weights and model.tail_divisor != ModelSettings().tail_divisor:
         yield SettingError(
-            'model.softmax = "adaptive" has matrices of several widths, none of them the embedding',
-            got="model.tie_weights = true",
-            hint='set model.tie_weights = false, or model.softmax = "full"',
+            "model.tail_divisor has no effect with model.tie_weights = true: every class is as "
+            "wide as the embedding",
+            got=shown(model.tail_divisor),
+            hint="leave it out, or set model.tie_weights = false",
         )
     if any(left >= right for left, right in pairwise((0, *model.cutoffs))):
         yield SettingError(

@@ -80,7 +80,8 @@ class ModelSettings(TaggerModel, TransductionModel, NgramModel, LookingBackModel
         Field(
             ge=1.0,
             allow_inf_nan=False,
-            description="adaptive: each class sees the state through a width smaller by this.",
+            description="adaptive, untied: each class sees the state through a width smaller by "
+            "this.",
         ),
     ] = 4.0
     dropout: Annotated[

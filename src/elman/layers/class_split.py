@@ -1,8 +1,10 @@
 """A readout split into classes by frequency: most rows never meet the rare words."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,89 @@ from torch.nn.functional import linear, log_softmax
 
 from elman.errors import SettingError
 from elman.layers.readout import Product, Softmax, SoftmaxReadout
+
+
+class ClassWords(NamedTuple):
+    """What scores the words of one class, by place: W (P f) + b, or W f + b without P."""
+
+    projection: Tensor | None
+    weight: Tensor
+    bias: Tensor
+
+
+class ClassSplit(SoftmaxReadout):
+    """A softmax over the frequent words and one entry for each class of rarer ones.
+
+        p(w) = p_head(w)                           for the first c_1 words
+        p(w) = p_head(class i) · p_i(w | class i)  for the words c_i … c_{i+1} − 1, c_{k+1} = V
+
+    A true distribution: it sums to 1 and its losses are exact. Words are counted by their *place*,
+    the most frequent first; `place_of_id_V` [V] says the place of each id and is kept with the
+    weights. Ids are their own places until `order_by` is given counts.
+
+    Source: E. Grave et al., arXiv:1609.04309. Raises `SettingError` unless the cutoffs c_1 … c_k
+    rise strictly within 1 … V − 1.
+    """
+
+    place_of_id_V: Tensor
+
+    def __init__(self, vocabulary_size: int, cutoffs: Sequence[int]) -> None:
+        super().__init__()
+        borders = [0, *cutoffs, vocabulary_size]
+        if not cutoffs or any(left >= right for left, right in pairwise(borders)):
+            raise SettingError(
+                "model.cutoffs must be ids that rise strictly within the vocabulary",
+                got=str(list(cutoffs)),
+                allowed=f"at least one, from 1 to {vocabulary_size - 1}",
+                hint="leave it empty to have them chosen",
+            )
+        self.cutoffs = tuple(cutoffs)
+        self.class_sizes = tuple(right - left for left, right in pairwise(borders[1:]))
+        """Words of each class after the head."""
+        self.register_buffer("place_of_id_V", torch.arange(vocabulary_size))
+
+    @abstractmethod
+    def class_words(self) -> Sequence[ClassWords]:
+        """Return the head, its words and then its k entries for classes, and the k classes."""
+
+    def features(self, states_BTH: Tensor) -> Tensor:
+        """Return what every class reads of the states: the states themselves."""
+        return states_BTH
+
+    def order_by(self, counts_V: Tensor) -> None:
+        """Give the places to ids by falling counts_V [V]; equally frequent ones keep their order.
+
+        It changes what the weights mean, so that it is for a model that has learnt nothing yet.
+        """
+        order_V = counts_V.argsort(descending=True, stable=True)
+        self.place_of_id_V[order_V] = torch.arange(len(order_V), device=self.place_of_id_V.device)
+
+    def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
+        """Return the head, in which every row takes part, and each class with its own rows."""
+        features_NF = self.features(states_NH)
+        head, *classes = self.class_words()
+        places_N = self.place_of_id_V.index_select(0, targets_N)
+        borders = torch.tensor(self.cutoffs, device=places_N.device)
+        class_N = torch.bucketize(places_N, borders, right=True)
+        head_N = torch.where(class_N == 0, places_N, self.cutoffs[0] - 1 + class_N)
+        parts = [Softmax(features_NF, head.weight, head.bias, head_N, None)]
+        for number, words in enumerate(classes):
+            rows_N = (class_N == number + 1).nonzero().squeeze(1)
+            own_NF = features_NF.index_select(0, rows_N)
+            if words.projection is not None:
+                own_NF = linear(own_NF, words.projection)
+            within_N = places_N.index_select(0, rows_N) - self.cutoffs[number]
+            parts.append(Softmax(own_NF, words.weight, words.bias, within_N, rows_N))
+        return parts
+
+    def _by_id(self, head_BTV: Tensor, classes_BTV: Sequence[Tensor]) -> Tensor:
+        """Return log p of every id from the scores of the head and of the words in each class."""
+        first = self.cutoffs[0]
+        head = log_softmax(head_BTV, dim=-1)
+        pieces = [head[..., :first]]
+        for number, scores_BTV in enumerate(classes_BTV):
+            pieces.append(log_softmax(scores_BTV, dim=-1) + head[..., first + number, None])
+        return torch.cat(pieces, dim=-1).index_select(-1, self.place_of_id_V)
 
 
 class ClassTail(nn.Module):
@@ -22,86 +107,46 @@ class ClassTail(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_words))
 
 
-class ClassSplitReadout(SoftmaxReadout):
-    """A softmax over the frequent words and one entry for each class of rarer ones.
+class ClassSplitReadout(ClassSplit):
+    """Classes with matrices of their own, each seen through fewer units than the one before.
 
-        p(w) = p_head(w)                           for the first c_1 words
-        p(w) = p_head(class i) · p_i(w | class i)  for the words c_i … c_{i+1} − 1, c_{k+1} = V
         p_head = softmax(W h + b) over c_1 + k,  p_i = softmax(W_i (P_i h) + b_i), P_i [F_i, H]
         F_i = max(1, ⌊H / divisor^i⌋)
 
-    A true distribution: it sums to 1 and its losses are exact. Words are counted by their *place*,
-    the most frequent first; `place_of_id_V` [V] says the place of each id and is kept with the
-    weights. Ids are their own places until `order_by` is given counts. With all weights at 0 the
-    distribution is uniform, as the bias of class i is ln of its number of words.
+    With all weights at 0 the distribution is uniform, as the bias of class i is ln of its number of
+    words. torch's twin is `nn.AdaptiveLogSoftmaxWithLoss` with `head_bias`; it has no bias in its
+    tails, and its ids must be places.
 
-    Source: E. Grave et al., arXiv:1609.04309. torch's twin is `nn.AdaptiveLogSoftmaxWithLoss` with
-    `head_bias`; it has no bias in its tails, and its ids must be places.
-
-    Raises `SettingError` unless the cutoffs c_1 … c_k rise strictly within 1 … V − 1 and the
-    divisor is at least 1.
+    Raises `SettingError` as `ClassSplit` does, and unless the divisor is at least 1.
     """
-
-    place_of_id_V: Tensor
 
     def __init__(
         self, hidden_size: int, vocabulary_size: int, *, cutoffs: Sequence[int], divisor: float
     ) -> None:
-        super().__init__()
-        borders = [0, *cutoffs, vocabulary_size]
-        if not cutoffs or any(left >= right for left, right in pairwise(borders)):
-            raise SettingError(
-                "model.cutoffs must be ids that rise strictly within the vocabulary",
-                got=str(list(cutoffs)),
-                allowed=f"at least one, from 1 to {vocabulary_size - 1}",
-                hint="leave it empty to have them chosen",
-            )
+        super().__init__(vocabulary_size, cutoffs)
         if not divisor >= 1.0:
             raise SettingError("model.tail_divisor must be at least 1", got=repr(divisor))
-        self.cutoffs = tuple(cutoffs)
-        self._borders = (*self.cutoffs, vocabulary_size)
-        sizes = [right - left for left, right in pairwise(self._borders)]
-        self.weight = nn.Parameter(torch.zeros(cutoffs[0] + len(sizes), hidden_size))
-        self.bias = nn.Parameter(torch.zeros(cutoffs[0] + len(sizes)))
+        num_entries = cutoffs[0] + len(cutoffs)
+        self.weight = nn.Parameter(torch.zeros(num_entries, hidden_size))
+        self.bias = nn.Parameter(torch.zeros(num_entries))
         self.tails = nn.ModuleList(
             ClassTail(hidden_size, max(1, int(hidden_size / divisor**place)), size)
-            for place, size in enumerate(sizes, start=1)
+            for place, size in enumerate(self.class_sizes, start=1)
         )
-        self.register_buffer("place_of_id_V", torch.arange(vocabulary_size))
         self._reset_biases()
 
-    def order_by(self, counts_V: Tensor) -> None:
-        """Give the places to ids by falling counts_V [V]; equally frequent ones keep their order.
-
-        It changes what the weights mean, so that it is for a model that has learnt nothing yet.
-        """
-        order_V = counts_V.argsort(descending=True, stable=True)
-        self.place_of_id_V[order_V] = torch.arange(len(order_V), device=self.place_of_id_V.device)
-
-    def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
-        """Return the head, in which every row takes part, and each tail with its own rows."""
-        places_N = self.place_of_id_V.index_select(0, targets_N)
-        borders = torch.tensor(self.cutoffs, device=places_N.device)
-        class_N = torch.bucketize(places_N, borders, right=True)
-        head_N = torch.where(class_N == 0, places_N, self.cutoffs[0] - 1 + class_N)
-        parts = [Softmax(states_NH, self.weight, self.bias, head_N, None)]
-        for number, tail in enumerate(self._tails()):
-            rows_N = (class_N == number + 1).nonzero().squeeze(1)
-            features_NF = linear(states_NH.index_select(0, rows_N), tail.projection)
-            within_N = places_N.index_select(0, rows_N) - self.cutoffs[number]
-            parts.append(Softmax(features_NF, tail.weight, tail.bias, within_N, rows_N))
-        return parts
+    def class_words(self) -> Sequence[ClassWords]:
+        """Return the head and its tails."""
+        tails = [ClassWords(tail.projection, tail.weight, tail.bias) for tail in self._tails()]
+        return [ClassWords(None, self.weight, self.bias), *tails]
 
     def logits(self, states_BTH: Tensor, product: Product = linear) -> Tensor:
         """Return log p of every id, which are logits whose softmax is p itself."""
-        first = self.cutoffs[0]
-        head = log_softmax(product(states_BTH, self.weight, self.bias), dim=-1)
-        pieces = [head[..., :first]]
-        for number, tail in enumerate(self._tails()):
-            features = product(states_BTH, tail.projection, None)
-            within = log_softmax(product(features, tail.weight, tail.bias), dim=-1)
-            pieces.append(within + head[..., first + number, None])
-        return torch.cat(pieces, dim=-1).index_select(-1, self.place_of_id_V)
+        within = [
+            product(product(states_BTH, tail.projection, None), tail.weight, tail.bias)
+            for tail in self._tails()
+        ]
+        return self._by_id(product(states_BTH, self.weight, self.bias), within)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw matrices uniformly from ±1/√(their columns): the head, then each tail's P and W.

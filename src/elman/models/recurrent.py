@@ -8,12 +8,12 @@ from torch import Tensor
 from elman.cells.registry import build_cell
 from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
-from elman.layers.class_split import ClassSplitReadout
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, EmbeddingGradient, one_hot_inputs
-from elman.layers.readout import Readout, SoftmaxReadout
+from elman.layers.readout import SoftmaxReadout
 from elman.layers.stack import RecurrentStack, StackState
 from elman.models.language import LanguageModel, ModelOutput
+from elman.models.reading_out import new_readout
 from elman.models.stacking import describe_noise, stack_options
 
 EMBEDDING_STD = 1.0
@@ -32,7 +32,7 @@ class RecurrentLanguageModel(LanguageModel):
     a generator is passed. y_t are the logits of token t + 1. With `tie_weights` the readout's
     matrix is the embedding's very tensor, with a projection from H to E when the sizes differ. All
     parameters are drawn from `generator`. With `softmax` "adaptive" the readout is split into
-    classes by `cutoffs`, which must be given (`elman.layers.class_split`).
+    classes by `cutoffs`, which must be given (`elman.layers.class_split`, `tied_classes`).
     """
 
     def __init__(
@@ -52,20 +52,9 @@ class RecurrentLanguageModel(LanguageModel):
             ],
             options=stack_options(settings),
         )
-        self.readout: SoftmaxReadout = self._new_readout(written)
+        tied = None if self.embedding is None else self.embedding.weight
+        self.readout: SoftmaxReadout = new_readout(settings, written, vocabulary_size, tied)
         self.initialise(generator)
-
-    def _new_readout(self, written: int) -> SoftmaxReadout:
-        """Return the readout of states of width `written`; `cutoffs` must be chosen by now."""
-        s = self.settings
-        if s.softmax == "adaptive":
-            return ClassSplitReadout(
-                written, self.vocabulary_size, cutoffs=s.cutoffs, divisor=s.tail_divisor
-            )
-        if not s.tie_weights:
-            return Readout(written, self.vocabulary_size)
-        assert self.embedding is not None  # settings are checked before
-        return Readout(written, self.vocabulary_size, tied=self.embedding.weight)
 
     def forward(
         self,

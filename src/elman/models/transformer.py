@@ -13,9 +13,9 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.causal_attention import Turns, allowed_columns, attend, turned, turns_of
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, EmbeddingGradient
-from elman.layers.readout import Readout
 from elman.layers.stack import StackState
 from elman.models.language import LanguageModel, ModelOutput
+from elman.models.reading_out import new_readout
 
 INITIAL_STD = 0.02
 WIDER = 4
@@ -121,8 +121,7 @@ class TransformerLanguageModel(LanguageModel):
             self.places = nn.Parameter(torch.zeros(settings.context_length, width))
         self.blocks = nn.ModuleList(TransformerBlock(width) for _ in range(settings.num_layers))
         self.norm = nn.LayerNorm(width)
-        tied = self.embedding.weight if settings.tie_weights else None
-        self.readout = Readout(width, vocabulary_size, tied=tied)
+        self.readout = new_readout(settings, width, vocabulary_size, self.embedding.weight)
         self.initialise(generator)
 
     def forward(

@@ -11,9 +11,9 @@ from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, EmbeddingGradient
-from elman.layers.readout import Readout
 from elman.layers.stack import StackState
 from elman.models.language import LanguageModel, ModelOutput
+from elman.models.reading_out import new_readout
 
 
 class WindowState(NamedTuple):
@@ -43,8 +43,7 @@ class WindowLanguageModel(LanguageModel):
         shown = hidden
         if settings.direct_connections:
             shown += settings.context_length * width
-        tied = self.embedding.weight if settings.tie_weights else None
-        self.readout = Readout(shown, vocabulary_size, tied=tied)
+        self.readout = new_readout(settings, shown, vocabulary_size, self.embedding.weight)
         self.initialise(generator)
 
     def forward(

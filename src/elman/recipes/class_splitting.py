@@ -10,7 +10,7 @@ from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
 from elman.data.token_array import LINES_AT_ONCE, LineArray
 from elman.errors import SettingError
-from elman.layers.class_split import ClassSplitReadout
+from elman.layers.class_split import ClassSplit
 from elman.models.language import LanguageModel
 from elman.recipes.preparing import PreparedText
 
@@ -64,7 +64,7 @@ def with_cutoffs(settings: Settings, prepared: PreparedText) -> Settings:
 
 def order_readout(model: LanguageModel, prepared: PreparedText) -> None:
     """Give a split output of a new model the order of the counts; another output has none."""
-    if isinstance(model.readout, ClassSplitReadout):
+    if isinstance(model.readout, ClassSplit):
         model.readout.order_by(torch.from_numpy(token_counts(prepared)))
 
 
@@ -73,13 +73,17 @@ def cheapest_cutoffs(counts_V: npt.NDArray[np.int64], model: ModelSettings) -> t
 
         Σ_i P(class i) · F_i (H + n_i)  is least
 
-    with n_i words in class i, F_i the width it is seen through and P its share of all tokens. Two
+    with n_i words in class i, F_i the width it is seen through and P its share of all tokens; tied
+    to the embedding every class is seen through E, and H + n_i is n_i. Two
     classes, as more gain little (E. Grave et al., arXiv:1609.04309, section 4.3). The head is not
     chosen by cost: fewest multiplications would leave a few dozen words in it, and see every other
     one through a quarter of the units. Counts come in the order of ids.
     """
     width = model.projection_size or model.hidden_size
     narrow = [max(1, int(width / model.tail_divisor**place)) for place in (1, 2)]
+    if model.tie_weights:
+        narrow = [model.embedding_size] * 2
+        width = 0  # nothing is narrowed first
     size = len(counts_V)
     # One more for each word, so that those unseen are not free.
     share = np.cumsum(np.sort(counts_V)[::-1] + 1.0) / (counts_V.sum() + size)

@@ -339,8 +339,10 @@ def _reordered(imported: _Imported, rows: Sequence[int]) -> dict[str, Tensor]:
     """Return the weights with the rows of tokens in our order."""
     order_V = torch.tensor(rows)
     weights = dict(imported.weights)
-    by_id = (PLACES,) if PLACES in weights else ("readout.weight", "readout.bias")
-    for name in ("embedding.weight", *by_id):
+    by_id = ["embedding.weight", PLACES]
+    if PLACES not in weights or imported.settings.tie_weights:
+        by_id += ["readout.weight", "readout.bias"]
+    for name in by_id:
         if name in weights:
             weights[name] = weights[name].index_select(0, order_V)
     if imported.settings.input == "one-hot":

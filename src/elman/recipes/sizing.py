@@ -7,6 +7,7 @@ them are in `benchmarks/RESULTS.md`.
 
 import torch
 
+from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
 from elman.kernels.dispatch import Precision
 
@@ -80,11 +81,12 @@ def _for_characters(num_tokens: int) -> list[str]:
 def _for_words(early: Settings, num_tokens: int) -> list[str]:
     size = 256 if num_tokens >= 200_000 else 128
     lanes = max(1, min(32, num_tokens // 1_000))
+    # Classes that a person wants narrower have matrices of their own.
+    as_usual = early.model.tail_divisor == ModelSettings().tail_divisor
     return [
         f"model.embedding_size={size}",
         f"model.hidden_size={size}",
-        # An output that is split into classes has no matrix as wide as the embedding.
-        f"model.tie_weights={str(early.model.softmax == 'full').lower()}",
+        f"model.tie_weights={str(as_usual).lower()}",
         "model.dropout=0.3",
         "training.window=35",
         f"training.batch_size={lanes}",

@@ -27,8 +27,9 @@ from elman.checkpoints.foreign.onnx_nodes import (
 )
 from elman.checkpoints.foreign.plain_readout import full_readout
 from elman.errors import ConversionError, MissingPackageError
-from elman.layers.class_split import ClassSplitReadout
+from elman.layers.class_split import ClassSplit, ClassSplitReadout
 from elman.layers.stack import RecurrentStack
+from elman.layers.tied_classes import TiedClassSplitReadout
 from elman.models.recurrent import RecurrentLanguageModel
 
 OPSET = 17
@@ -89,6 +90,8 @@ def graph_of_language_model(model: RecurrentLanguageModel) -> Any:
     graph.node("Transpose", [written], "states_BTH", {"perm": [1, 0, 2]})
     if isinstance(model.readout, ClassSplitReadout):
         _write_class_split(graph, model.readout)
+    elif isinstance(model.readout, TiedClassSplitReadout):
+        _write_tied_classes(graph, model.readout)
     else:
         _write_plain_readout(graph, model)
     graph.output("logits", ["batch", "time", model.vocabulary_size])
@@ -199,31 +202,60 @@ def _write_plain_readout(graph: _Graph, model: RecurrentLanguageModel) -> None:
 
 
 def _write_class_split(graph: _Graph, readout: ClassSplitReadout) -> None:
-    """Write logits = log p: head and tails by place, then each id's own."""
+    """Write the scores of the head and of each class by matrices of their own."""
     for name, parameter in readout.named_parameters():
         graph.weight(f"readout.{name}", parameter)
-    graph.constant("readout.place_of_id_V", readout.place_of_id_V.cpu().numpy())
-    head = _write_log_softmax(graph, "states_BTH", "readout", "head")
-    sizes = [readout.cutoffs[0], *(1 for _ in readout.cutoffs)]
-    graph.constant("head_sizes", np.array(sizes, np.int64))
-    pieces = ["head_words", *(f"class_{number}" for number in range(len(readout.cutoffs)))]
-    graph.node("Split", [head, "head_sizes"], pieces, {"axis": 2})
+    head = _write_scores(graph, "states_BTH", "readout.weight", "readout.bias", "head_scores")
+    within = []
     for number in range(len(readout.cutoffs)):
         tail = f"readout.tails.{number}"
         features = graph.product("states_BTH", f"{tail}.projection", f"features_{number}")
-        within = _write_log_softmax(graph, features, tail, f"tail_{number}")
-        graph.node("Add", [within, pieces[number + 1]], f"words_{number}")
+        names = (f"{tail}.weight", f"{tail}.bias", f"scores_{number}")
+        within.append(_write_scores(graph, features, *names))
+    _write_by_id(graph, readout, head, within)
+
+
+def _write_tied_classes(graph: _Graph, readout: TiedClassSplitReadout) -> None:
+    """Write the scores of all words by the embedding, cut into classes by place."""
+    features = "states_BTH"
+    for name, parameter in readout.named_parameters():
+        if name != "weight":
+            graph.weight(f"readout.{name}", parameter)
+    if readout.projection is not None:
+        features = graph.product(features, "readout.projection", "features_BTF")
+    words = _write_scores(graph, features, "embedding.weight", "readout.bias", "scores_BTV")
+    by_place = readout.place_of_id_V.argsort().cpu().numpy()
+    graph.constant("id_of_place_V", by_place)
+    graph.node("Gather", [words, "id_of_place_V"], "scores_by_place_BTV", {"axis": 2})
+    sizes = [readout.cutoffs[0], *readout.class_sizes]
+    graph.constant("class_sizes", np.array(sizes, np.int64))
+    pieces = [f"scores_{number}" for number in range(len(sizes))]
+    graph.node("Split", ["scores_by_place_BTV", "class_sizes"], pieces, {"axis": 2})
+    names = ("readout.class_weight", "readout.class_bias", "class_scores")
+    classes = _write_scores(graph, features, *names)
+    graph.node("Concat", [pieces[0], classes], "head_scores", {"axis": 2})
+    _write_by_id(graph, readout, "head_scores", pieces[1:])
+
+
+def _write_by_id(graph: _Graph, readout: ClassSplit, head: str, within: Sequence[str]) -> None:
+    """Write logits = log p: head and classes by place, then each id's own."""
+    graph.constant("readout.place_of_id_V", readout.place_of_id_V.cpu().numpy())
+    graph.node("LogSoftmax", [head], "head_log_probs", {"axis": 2})
+    graph.constant("head_sizes", np.array([readout.cutoffs[0], *(1 for _ in within)], np.int64))
+    pieces = ["head_words", *(f"class_{number}" for number in range(len(within)))]
+    graph.node("Split", ["head_log_probs", "head_sizes"], pieces, {"axis": 2})
+    for number, scores in enumerate(within):
+        graph.node("LogSoftmax", [scores], f"within_{number}", {"axis": 2})
+        graph.node("Add", [f"within_{number}", pieces[number + 1]], f"words_{number}")
         pieces[number + 1] = f"words_{number}"
     graph.node("Concat", pieces, "by_place_BTV", {"axis": 2})
     graph.node("Gather", ["by_place_BTV", "readout.place_of_id_V"], "logits", {"axis": 2})
 
 
-def _write_log_softmax(graph: _Graph, features: str, owner: str, name: str) -> str:
-    """Write log softmax(W features + b) with the weights of `owner`, and return its name."""
-    scores = graph.product(features, f"{owner}.weight", f"{name}_scores")
-    graph.node("Add", [scores, f"{owner}.bias"], f"{name}_logits")
-    graph.node("LogSoftmax", [f"{name}_logits"], f"{name}_log_probs", {"axis": 2})
-    return f"{name}_log_probs"
+def _write_scores(graph: _Graph, features: str, weight: str, bias: str, name: str) -> str:
+    """Write W features + b, and return its name."""
+    graph.node("Add", [graph.product(features, weight, f"{name}_product"), bias], name)
+    return name
 
 
 def _write_stack(graph: _Graph, stack: RecurrentStack, x_TBE: str) -> str:
