@@ -149,6 +149,20 @@ def test_onnx_takes_it_and_other_formats_say_what_to_do(
     assert left == pytest.approx(right, rel=1e-6)
 
 
+def test_the_command_takes_a_size_and_records_what_it_was(
+    elman: Elman, story: Path, tmp_path: Path
+) -> None:
+    more = ("--level", "word", "--set=training.updates=3", "--set=model.hidden_size=24")
+    run = tmp_path / "run"
+    done = elman("train", "lm", "--data", story, "--out", run, "--preset", "medium", *more)
+    assert done.returncode == 0, done.stderr
+    described = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["results"]["model"]
+    assert described["layers"] == "2 of 24 units, embeddings of 400"
+    assert described["output"] == "one softmax over all tokens"  # 18 words need no classes
+    refused = elman("train", "lm", "--out", run, "--resume", "--preset", "small")
+    assert refused.returncode == 2
+
+
 def prepared(ids: TokenArray, text: TextSettings, texts: list[str]) -> PreparedText:
     tokenizer = build_tokenizer(texts, text)
     return PreparedText(tokenizer, {"train": Part(ids, 0, 0, 0)}, (), ())

@@ -31,7 +31,7 @@ DIFFERENCES = {
 
 
 def settings_of(preset: str, *more: str) -> Settings:
-    settings = apply_overrides(BASE, (*PRESETS[preset], *SIZES, *more))  # type: ignore[index]
+    settings = apply_overrides(BASE, (*PRESETS[preset], *SIZES, *more))
     check_settings(settings)
     return settings
 
@@ -113,5 +113,5 @@ def test_a_setting_of_a_person_is_laid_over_a_preset() -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_says_nothing_twice(preset: str) -> None:
-    keys = [override.partition("=")[0] for override in PRESETS[preset]]  # type: ignore[index]
+    keys = [override.partition("=")[0] for override in PRESETS[preset]]
     assert len(keys) == len(set(keys))

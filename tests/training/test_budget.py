@@ -19,21 +19,30 @@ def one_nat() -> LossSum:
     return LossSum(torch.ones((), dtype=torch.float64), 1)
 
 
-def test_updates_and_their_validations_fill_the_time_but_for_a_reserve() -> None:
+@pytest.mark.parametrize(
+    ("every", "updates", "interval"), [(5, 791, 5), (0, 863, 10)], ids=["said", "left open"]
+)
+def test_updates_and_their_validations_fill_the_time_but_for_a_reserve(
+    every: int, updates: int, interval: int
+) -> None:
     """Each look at the clock takes a second: updates and validations cost 1 s, measuring 11 s.
 
-    (1011 − 11) · 0.95 = 950 s hold 791 updates and a validation after each 5: 791 + 159.
+    (1011 − 11) · 0.95 = 950 s hold 791 updates and a validation after each 5: 791 + 159. Left open
+    they take 95 s at most: 863 updates and 87 after each 10 are 950, while 864 would want 10 as
+    well and 87, which is one too many.
     """
+    settings = dataclasses.replace(SETTINGS, evaluate_every=every)
     fitted = updates_for_budget(
-        LanguageObjective(tiny_model(), SETTINGS),
+        LanguageObjective(tiny_model(), settings),
         tiny_stream(91),
-        SETTINGS,
+        settings,
         KernelPlan(),
         seconds_left=1011.0,
         validate=one_nat,
         clock=counting_clock(1.0),
     )
-    assert dataclasses.astuple(fitted) == pytest.approx((791, 1.0, 1.0, 11.0), rel=1e-12)
+    wanted = (updates, interval, 1.0, 1.0, 11.0)
+    assert dataclasses.astuple(fitted) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_lines_of_different_lengths_count_by_their_tokens() -> None:

@@ -25,7 +25,7 @@ def _names_added(section: type) -> tuple[str, ...]:
     return tuple(item.name for item in fields(section) if not hasattr(widened, item.name))
 
 
-_OF_CELLS = (*("input", "softmax", "initialisation", "layer_norm", "residual", "zoneout", "bias"),)
+_OF_CELLS = (*("input", "initialisation", "layer_norm", "residual", "zoneout", "bias"),)
 """Settings that act in every recurrent cell, and in nothing else."""
 
 # setting, the setting that decides whether it acts, and the values under which it does

@@ -62,10 +62,10 @@ class ModelSettings(TaggerModel, TransductionModel, NgramModel, LookingBackModel
         ),
     ] = False
     softmax: Annotated[
-        Literal["full", "adaptive"],
+        Literal["full", "adaptive", "auto"],
         Field(
             description="full: one softmax over all tokens; adaptive: rare tokens are split off "
-            "into classes, for very large vocabularies."
+            "into classes, for very large vocabularies; auto: adaptive from 10,000 tokens on."
         ),
     ] = "full"
     cutoffs: Annotated[

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -10,9 +11,11 @@ from torch.nn.functional import gelu, linear
 
 from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
+from elman.kernels.products import ProductPlan
 from elman.layers.causal_attention import Turns, allowed_columns, attend, turned, turns_of
 from elman.layers.dropout import drop
 from elman.layers.embedding import Embedding, EmbeddingGradient
+from elman.layers.readout import Product
 from elman.layers.stack import StackState
 from elman.models.language import LanguageModel, ModelOutput
 from elman.models.reading_out import new_readout
@@ -64,13 +67,14 @@ class TransformerBlock(nn.Module):
         sight: Sight,
         settings: ModelSettings,
         generator: torch.Generator | None,
+        product: Product,
     ) -> tuple[Tensor, LayerCache]:
         """Return the block's x and the keys and values of all columns, cached and new.
 
-        Keys are kept as they are turned.
+        Keys are kept as they are turned. `product` makes x Wᵀ + b.
         """
         s = settings
-        qkv_BTG = linear(self.attention_norm(x_BTH), self.weight_qkv, self.bias_qkv)
+        qkv_BTG = product(self.attention_norm(x_BTH), self.weight_qkv, self.bias_qkv)
         q_BTH, k_BTH, v_BTH = qkv_BTG.chunk(3, dim=2)
         if sight.turns is not None:
             q_BTH = turned(q_BTH, sight.turns, s.num_heads)
@@ -78,10 +82,10 @@ class TransformerBlock(nn.Module):
         k_BLH = torch.cat((cache.keys_BLH.to(k_BTH.dtype), k_BTH), dim=1)
         v_BLH = torch.cat((cache.values_BLH.to(v_BTH.dtype), v_BTH), dim=1)
         found_BTH = attend(q_BTH, k_BLH, v_BLH, sight.allowed_BTL, num_heads=s.num_heads)
-        found_BTH = linear(found_BTH, self.weight_output, self.bias_output)
+        found_BTH = product(found_BTH, self.weight_output, self.bias_output)
         x_BTH = x_BTH + drop(found_BTH, s.dropout, generator, kind=s.dropout_kind)
-        inner_BTF = gelu(linear(self.inner_norm(x_BTH), self.weight_inner, self.bias_inner))
-        outer_BTH = linear(inner_BTF, self.weight_outer, self.bias_outer)
+        inner_BTF = gelu(product(self.inner_norm(x_BTH), self.weight_inner, self.bias_inner))
+        outer_BTH = product(inner_BTF, self.weight_outer, self.bias_outer)
         x_BTH = x_BTH + drop(outer_BTH, s.dropout, generator, kind=s.dropout_kind)
         return x_BTH, LayerCache(k_BLH, v_BLH)
 
@@ -138,7 +142,7 @@ class TransformerLanguageModel(LanguageModel):
         """Read ids_BT after `state`, all steps at once.
 
         With a plan of precision bfloat16, and while gradients are recorded, products are in
-        bfloat16.
+        bfloat16; without gradients they are made by the library that the plan finds fastest.
         """
         s = self.settings
         count, *caches = self.zero_state(len(ids_BT)) if state is None else state
@@ -156,11 +160,12 @@ class TransformerLanguageModel(LanguageModel):
         if self.places is not None:
             x_BTH = x_BTH + self.places[seen_BT]
         x_BTH = drop(x_BTH, s.embedding_dropout, generator, kind=s.dropout_kind)
+        product = linear if torch.is_grad_enabled() else partial(_chosen_product, plan.products)
         half = plan.precision == "bfloat16" and torch.is_grad_enabled()
         columns = []
         with torch.autocast(ids_BT.device.type, torch.bfloat16, enabled=half):
             for block, cache in zip(self.blocks, caches, strict=True):
-                x_BTH, every = block(x_BTH, LayerCache(*cache), sight, s, generator)
+                x_BTH, every = block(x_BTH, LayerCache(*cache), sight, s, generator, product)
                 columns.append(every)
             states_BTH = self.norm(x_BTH.to(self.norm.weight.dtype))
         after = self._after(columns, counts_B, cached, num_steps, lengths_B)
@@ -249,3 +254,11 @@ class TransformerLanguageModel(LanguageModel):
                 parts = [part.gather(1, index_BLH) for part in every]
             caches.append(LayerCache(*(part.to(self.norm.weight.dtype) for part in parts)))
         return (ReadCount(counts_B1), *caches)
+
+
+def _chosen_product(
+    plan: ProductPlan, x_BTF: Tensor, weight: Tensor, bias: Tensor | None
+) -> Tensor:
+    """Return x Wᵀ + b by the library that `plan` chooses, without recording gradients."""
+    found = plan.project(x_BTF.flatten(0, 1), weight, bias)
+    return found.view(*x_BTF.shape[:2], -1)

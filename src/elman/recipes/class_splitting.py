@@ -18,6 +18,9 @@ LEAST_VOCABULARY = 1000
 """Below it there is nothing to gain: the product of the whole output is as small as one of its
 parts, and three of them take three calls."""
 
+LARGE_VOCABULARY = 10_000
+"""From this many tokens on `model.softmax` "auto" splits the output."""
+
 HEAD_SHARE = 0.8
 """Share of the training text whose words stand in the head, where nothing is lost to narrowness."""
 
@@ -44,11 +47,15 @@ def token_counts(prepared: PreparedText) -> npt.NDArray[np.int64]:
 
 
 def with_cutoffs(settings: Settings, prepared: PreparedText) -> Settings:
-    """Return `settings` with the cutoffs of a split output chosen, where they were left open.
+    """Return `settings` with the kind of softmax and its cutoffs chosen, where they were left open.
 
     Raises `SettingError` for a vocabulary that is too small for a choice to gain anything.
     """
     model = settings.model
+    if model.softmax == "auto":
+        large = len(prepared.tokenizer.vocabulary) >= LARGE_VOCABULARY
+        model = replace(model, softmax="adaptive" if large else "full")
+        settings = replace(settings, model=model)
     if model.softmax != "adaptive" or model.cutoffs:
         return settings
     counts_V = token_counts(prepared)

@@ -15,6 +15,7 @@ from elman.models.language import LanguageModel
 from elman.models.language_models import new_language_model
 from elman.recipes.class_splitting import order_readout, with_cutoffs
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
+from elman.recipes.language_presets import language_preset
 from elman.recipes.learning import Run
 from elman.recipes.preparing import PreparedText, prepare_text, reopen_prepared
 from elman.recipes.sizing import notices_of_size, suggested_settings
@@ -38,6 +39,10 @@ class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
     def base(self) -> Settings:
         """The defaults."""
         return Settings()
+
+    def preset(self, name: str, early: Settings) -> tuple[str, ...]:
+        """Return sizes and noise by name."""
+        return language_preset(name, early)
 
     def prepare(self, settings: Settings, scratch: Path) -> PreparedText:
         """Read, split, tokenise and encode the text."""

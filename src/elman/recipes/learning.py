@@ -33,13 +33,15 @@ FEWEST_UPDATES = 100
 class TrainRequest:
     """What a person asked for. `config_text` is TOML; `overrides` come after it.
 
-    `started` is the `time.monotonic` that `budget_seconds` counts from.
+    `preset` names settings of the task that lie beneath both, empty for none. `started` is the
+    `time.monotonic` that `budget_seconds` counts from.
     """
 
     out: Path
     config_text: str = ""
     config_name: str = "the configuration"
     overrides: tuple[str, ...] = ()
+    preset: str = ""
     budget_seconds: float | None = None
     started: float = 0.0
 
@@ -223,10 +225,17 @@ def _suggestions(
 def merged_settings(
     task: Task[Any, Any, Any], request: TrainRequest, suggestions: tuple[str, ...]
 ) -> Settings:
-    """Return defaults, then suggestions, then the file, then the overrides; checked."""
+    """Return defaults, suggestions, the preset, the file, the overrides, in this order; checked."""
+
+    def given(beneath: Settings) -> Settings:
+        """Return what the file and the overrides make of the settings beneath them."""
+        text, name = request.config_text, request.config_name
+        return apply_overrides(settings_from_toml(text, name=name, base=beneath), request.overrides)
+
     settings = apply_overrides(task.base, suggestions)
-    settings = settings_from_toml(request.config_text, name=request.config_name, base=settings)
-    settings = apply_overrides(settings, request.overrides)
+    if request.preset:
+        settings = apply_overrides(settings, task.preset(request.preset, given(task.base)))
+    settings = given(settings)
     check_settings(settings)
     return replace(settings, data=task.lasting_names(settings.data))
 
@@ -322,6 +331,8 @@ def _fit_budget(
         seconds_left=seconds_left,
         validate=task.validation(settings, prepared, trainer),
     )
+    training = replace(settings.training, evaluate_every=measured.evaluate_every)
+    settings = replace(settings, training=training)
     if measured.updates < FEWEST_UPDATES:
         notice = (
             f"only {measured.updates} {'update fits' if measured.updates == 1 else 'updates fit'} "

@@ -1,10 +1,9 @@
-"""Named architectures of the encoder-decoder: what each of them sets, beneath a person's own."""
+"""Named settings of a task: what each of them sets, beneath a person's own."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
 
-Preset = Literal["lecture", "bahdanau"]
+from elman.errors import SettingError
 
 _COMMON = (
     "model.kind=gru",
@@ -14,7 +13,7 @@ _COMMON = (
     "training.label_smoothing=0.0",
 )
 
-PRESETS: Mapping[Preset, tuple[str, ...]] = MappingProxyType(
+PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "lecture": (
             *_COMMON,
@@ -59,3 +58,10 @@ network, the context enters the transition, the first state is tanh of a project
 reader's; orthogonal recurrent matrices. Not theirs: Adadelta and the maxout layer before the
 output.
 """
+
+
+def named_preset(presets: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
+    """Return the overrides of the preset `name`; raises `SettingError` where there is none."""
+    if name not in presets:
+        raise SettingError("there is no such preset", got=name, allowed=", ".join(presets))
+    return presets[name]

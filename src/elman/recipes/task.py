@@ -9,6 +9,7 @@ from elman.checkpoints.run_folder import RunFolder
 from elman.config.data_settings import DataSettings
 from elman.config.settings import Settings
 from elman.data.batches import Batch, BatchSource
+from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.learnt import LearntModel
@@ -67,6 +68,13 @@ class Task(ABC, Generic[PreparedT, ModelT, BatchT]):
     def lasting_names(self, data: DataSettings) -> DataSettings:
         """Return `data` with names of files that mean the same from any folder."""
         return with_lasting_names(data)
+
+    def preset(self, name: str, early: Settings) -> tuple[str, ...]:
+        """Return the overrides that `name` stands for, where `early` is what a person has set.
+
+        Raises `SettingError` for a name that the task does not have.
+        """
+        raise SettingError("this task has no presets", got=name)
 
     def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
         """Return overrides from a short look at the data, for what preparing depends on."""

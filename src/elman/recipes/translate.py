@@ -18,6 +18,7 @@ from elman.losses import LossSum
 from elman.models.encoder_decoder import EncoderDecoder
 from elman.recipes.learning import Run
 from elman.recipes.pair_preparing import PreparedPairs, prepare_pairs, target_ids
+from elman.recipes.presets import PRESETS, named_preset
 from elman.recipes.row_task import VALIDATED_AT_ONCE, RowTask, held_out_parts
 from elman.recipes.translating import Translator, report_of
 from elman.seeding import generator
@@ -59,6 +60,10 @@ class TranslateTask(RowTask[PreparedPairs, EncoderDecoder, PairBatch]):
     def called(self) -> tuple[str, str]:
         """Pairs."""
         return "pairs", "pairs"
+
+    def preset(self, name: str, early: Settings) -> tuple[str, ...]:
+        """Return a named architecture."""
+        return named_preset(PRESETS, name)
 
     def prepare(self, settings: Settings, scratch: Path) -> PreparedPairs:
         """Read, split and encode the pairs."""

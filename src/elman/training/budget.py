@@ -22,6 +22,10 @@ RESERVE = 0.05
 WARM_UP = 3
 """Updates made and not measured: first calls build and allocate."""
 
+VALIDATION_SHARE = 0.1
+"""Share of the time that validations may take where `evaluate_every` leaves their number open; one
+comes at the end in any case."""
+
 LEAST_MEASURED = 3
 LONGEST_MEASURE_SECONDS = 3.0
 MEASURE_SHARE = 0.05
@@ -32,9 +36,13 @@ _NO_END = 10**12
 
 @dataclass(frozen=True)
 class BudgetFit:
-    """The updates that fit, and what was measured: an update, a validation, all of measuring."""
+    """The updates that fit, how many lie between two validations, and what was measured.
+
+    The times are those of an update, of a validation, and of all of measuring.
+    """
 
     updates: int
+    evaluate_every: int
     update_seconds: float
     validation_seconds: float
     measured_seconds: float
@@ -53,6 +61,9 @@ def updates_for_budget(
     """Return how many updates, with the validations among them, fit into `seconds_left`.
 
         n · update + validations(n) · validation ≤ (seconds_left − measuring) · (1 − RESERVE)
+
+    Validations are as many as `settings` say; where these leave it open, fewer if they would take
+    more than `VALIDATION_SHARE`.
 
     An update costs the median of seconds per token over a moment of training, times the mean
     tokens of a batch. That training is done on a copy of the model, with generators and a position
@@ -77,12 +88,19 @@ def updates_for_budget(
     measured_seconds = clock() - begun
     usable = (seconds_left - measured_seconds) * (1.0 - RESERVE)
 
-    def seconds_for(updates: int) -> float:
+    most = max(1, math.floor(VALIDATION_SHARE * usable / max(validation_seconds, 1e-9)))
+
+    def interval_for(updates: int) -> int:
         interval = validation_interval(settings, updates, source.batches_per_epoch(0))
-        return updates * update_seconds + math.ceil(updates / interval) * validation_seconds
+        return interval if settings.evaluate_every else max(interval, math.ceil(updates / most))
+
+    def seconds_for(updates: int) -> float:
+        validations = math.ceil(updates / interval_for(updates))
+        return updates * update_seconds + validations * validation_seconds
 
     updates = _largest_within(seconds_for, usable, update_seconds)
-    return BudgetFit(updates, update_seconds, validation_seconds, measured_seconds)
+    every = interval_for(updates)
+    return BudgetFit(updates, every, update_seconds, validation_seconds, measured_seconds)
 
 
 def _measure(

@@ -1,5 +1,6 @@
 """`elman train lm`: learn a language model from text that is yours."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -18,6 +19,10 @@ def lm(
         Literal["line", "stream"] | None,
         Parameter(help="line: every line stands alone; stream: one long text."),
     ] = None,
+    preset: Annotated[
+        Literal["small", "medium", "large"] | None,
+        Parameter(help="Sizes and noise by name, beneath a settings file and each --set."),
+    ] = None,
     options: RunOptions | None = None,
 ) -> int:
     """Train a language model: next-token prediction on a text file.
@@ -26,6 +31,7 @@ def lm(
     the same bits. docs/settings.md lists every setting.
     """
     asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
+    asked = replace(asked, preset=preset or "")
     from elman.apps.cli.language_view import LanguageView
     from elman.apps.cli.training_run import run_training, train_request
     from elman.recipes.counting import finished_counts, is_counted

@@ -81,6 +81,7 @@ class Invocation:
     resume: bool
     as_json: bool
     verbose: bool
+    preset: str = ""
     started: float = field(default_factory=time.monotonic)
 
 

@@ -52,7 +52,7 @@ def translate(
     ] = None,
     preset: Annotated[
         Literal["lecture", "bahdanau"] | None,
-        Parameter(help="A named architecture; each --set is laid over it."),
+        Parameter(help="A named architecture, beneath a settings file and each --set."),
     ] = None,
     options: RunOptions | None = None,
 ) -> int:
@@ -75,16 +75,11 @@ def translate(
     )
     from elman.apps.cli.training_run import run_training
     from elman.apps.cli.translate_view import TranslateView
-    from elman.recipes.presets import PRESETS
 
     more = {
         "train_target": tuple(given.targets or ()),
         "valid_target": tuple(given.valid_targets or ()),
         "test_target": tuple(given.test_targets or ()),
     }
-    asked = replace(
-        asked,
-        files={**asked.files, **more},
-        overrides=(*(PRESETS[preset] if preset else ()), *asked.overrides),
-    )
+    asked = replace(asked, files={**asked.files, **more}, preset=preset or "")
     return run_training(TranslateView(), asked)

@@ -134,6 +134,7 @@ def _require_alone(invocation: Invocation) -> None:
         or invocation.overrides
         or invocation.budget_seconds
         or invocation.config
+        or invocation.preset
     ):
         raise SettingError(
             "--resume goes on with the settings and data of the run",
@@ -159,6 +160,7 @@ def train_request(invocation: Invocation) -> TrainRequest:
         config_text="" if config is None else read_text([config], encoding="utf-8")[0],
         config_name=str(config),
         overrides=tuple(overrides),
+        preset=invocation.preset,
         budget_seconds=invocation.budget_seconds,
         started=invocation.started,
     )

@@ -1,0 +1,97 @@
+"""Sizes of a recurrent language model by name, each with the noise that its size needs."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from elman.config.settings import Settings
+from elman.recipes.presets import named_preset
+
+_WORDS = ("model.softmax=auto", "model.tie_weights=true", "model.dropout_kind=locked")
+_CHARACTERS = ("model.dropout_kind=locked",)
+
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "small": (
+            *_WORDS,
+            "model.embedding_size=256",
+            "model.hidden_size=256",
+            "model.num_layers=1",
+            "model.dropout=0.3",
+            "model.embedding_dropout=0.1",
+            "training.batch_size=32",
+            "training.window=35",
+        ),
+        "medium": (
+            *_WORDS,
+            "model.embedding_size=400",
+            "model.hidden_size=640",
+            "model.num_layers=2",
+            "model.dropout=0.4",
+            "model.embedding_dropout=0.3",
+            "model.weight_dropout=0.3",
+            "training.batch_size=32",
+            "training.window=70",
+        ),
+        "large": (
+            *_WORDS,
+            "model.embedding_size=400",
+            "model.hidden_size=1152",
+            "model.num_layers=3",
+            "model.dropout=0.4",
+            "model.embedding_dropout=0.4",
+            "model.token_dropout=0.1",
+            "model.weight_dropout=0.5",
+            "training.activation_penalty=2.0",
+            "training.change_penalty=1.0",
+            "training.window_deviation=5.0",
+            "training.batch_size=64",
+            "training.window=70",
+            "training.average_trigger=5",
+        ),
+    }
+)
+CHARACTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "small": (
+            *_CHARACTERS,
+            "model.embedding_size=64",
+            "model.hidden_size=256",
+            "model.num_layers=1",
+            "model.dropout=0.1",
+            "training.batch_size=32",
+            "training.window=64",
+        ),
+        "medium": (
+            *_CHARACTERS,
+            "model.embedding_size=64",
+            "model.hidden_size=512",
+            "model.num_layers=2",
+            "model.dropout=0.3",
+            "training.batch_size=32",
+            "training.window=100",
+        ),
+        "large": (
+            *_CHARACTERS,
+            "model.embedding_size=128",
+            "model.hidden_size=1024",
+            "model.num_layers=3",
+            "model.dropout=0.4",
+            "model.weight_dropout=0.3",
+            "training.activation_penalty=2.0",
+            "training.change_penalty=1.0",
+            "training.window_deviation=5.0",
+            "training.batch_size=64",
+            "training.window=100",
+            "training.average_trigger=5",
+        ),
+    }
+)
+
+
+def language_preset(name: str, early: Settings) -> tuple[str, ...]:
+    """Return the overrides of "small", "medium" or "large" at the level of tokens in `early`.
+
+    Raises `SettingError` for another name.
+    """
+    presets = WORDS if early.text.level in ("word", "bpe") else CHARACTERS
+    return named_preset(presets, name)
