@@ -7,7 +7,13 @@ import json
 import random
 import shutil
 import sys
+import unicodedata
 from pathlib import Path
+
+MARKS = ("Lm", "Mn")
+"""Unicode categories of what modifies a letter of the phonetic alphabet."""
+
+TIES = "\u0361\u035c"
 
 
 def tinyshakespeare(data: Path, out: Path) -> None:
@@ -102,11 +108,45 @@ def translations(data: Path, out: Path) -> None:
         )
 
 
+def phones(data: Path, out: Path) -> None:
+    """Letters to phones, a phone's marks (long, aspirated, nasal …) apart where they tell phones.
+
+    A mark at the end of a phone is a token of its own where the rest is a phone of the training
+    part too, so that a long t is learnt from every long sound. A mark never stands alone: the
+    phones can be put together again, and a word is right if and only if its parts are.
+    """
+    for train in sorted((data / "g2p-sigmorphon2021").glob("*_train.tsv")):
+        language = train.name.removesuffix("_train.tsv")
+        known: set[str] = set()
+        for part in ("train", "dev", "test"):
+            text = train.with_name(f"{language}_{part}.tsv").read_text(encoding="utf-8")
+            rows = [unicodedata.normalize("NFD", row).split("\t") for row in text.splitlines()]
+            known = known or {phone for _, written in rows for phone in written.split()}
+            apart = (
+                (word, " ".join(part for phone in written.split() for part in parted(phone, known)))
+                for word, written in rows
+            )
+            lines = "".join(f"{word}\t{written}\n" for word, written in apart)
+            (out / f"g2p.{language}.{part}.tsv").write_text(lines, encoding="utf-8")
+
+
+def parted(phone: str, known: set[str]) -> list[str]:
+    """Return a phone of `known`, then each mark behind it."""
+    marks: list[str] = []
+    while len(phone) > 1 and unicodedata.category(phone[-1]) in MARKS and phone[-1] not in TIES:
+        if phone[:-1] not in known:
+            break
+        phone, mark = phone[:-1], phone[-1]
+        marks.insert(0, mark)
+    return [phone, *marks]
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     data, out = Path(sys.argv[1]), Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
-    for cut in (tinyshakespeare, names, wikitext2, intents, polarity, languages, translations):
+    cuts = (tinyshakespeare, names, wikitext2, intents, polarity, languages, translations, phones)
+    for cut in cuts:
         cut(data, out)
         print(f"{cut.__name__}: written to {out}")

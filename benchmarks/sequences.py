@@ -9,22 +9,14 @@ goes on: stop the queue (Ctrl-C, or kill) and begin it again at any time. --thre
 step. --list shows the steps. At the end stand the figures of all steps done so far.
 """
 
-import argparse
-import json
-import os
-import resource
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from reversal import write_pairs
+from run_queue import Step, chosen, queue_arguments, told_by, work_through
 
 SETTINGS = Path(__file__).parent / "settings"
 LANGUAGES = ("arm_e", "bul", "dut", "eng_us", "fre", "geo", "hbs_latn", "hun", "jpn_hira", "kor")
@@ -47,22 +39,12 @@ FIGURES = (
 )
 
 
-@dataclass(frozen=True)
-class Step:
-    """One command of `elman`; a training one makes the run OUT/name."""
-
-    name: str
-    arguments: tuple[str, ...]
-    trains: bool = False
-
-
-def g2p(data: Path, out: Path) -> Iterator[Step]:
+def g2p(cut: Path, out: Path) -> Iterator[Step]:
     """A run alone and an ensemble. Passes are set, not time, so that load changes nothing."""
     for language in LANGUAGES:
         epochs = 6 if language == "eng_us" else 24
         train, dev, test = (
-            str(data / "g2p-sigmorphon2021" / f"{language}_{part}.tsv")
-            for part in ("train", "dev", "test")
+            str(cut / f"g2p.{language}.{part}.tsv") for part in ("train", "dev", "test")
         )
         names = [f"g2p-{language}-{seed}" for seed in MEMBERS]
         for seed, name in zip(MEMBERS, names, strict=True):
@@ -144,48 +126,9 @@ def all_steps(data: Path, cut: Path, out: Path) -> list[Step]:
         *tags(data),
         *reversal(data, cut, out),
         *tatoeba(cut, out),
-        *g2p(data, out),
+        *g2p(cut, out),
         *labels(cut, out),
     ]
-
-
-def do(step: Step, out: Path, threads: int) -> bool:
-    """Run one step, and keep what it prints where it succeeded."""
-    command = [sys.executable, "-m", "elman", *(("train",) if step.trains else ("score",))]
-    run = out / step.name
-    if step.trains and run.exists():
-        command += [step.arguments[0], "--out", str(run), "--resume"]
-    else:
-        command += [*step.arguments, *(("--out", str(run)) if step.trains else ())]
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    begun, before = time.monotonic(), _processor_seconds()
-    with (out / f"{step.name}.log").open("a", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            [*command, "--json"], stdout=subprocess.PIPE, stderr=log, env=environment, text=True
-        )
-        try:
-            printed, _ = process.communicate()
-        except KeyboardInterrupt:
-            process.terminate()  # it saves, and goes on from there when the queue is begun again
-            process.communicate()
-            raise
-    took = time.monotonic() - begun
-    if process.returncode:
-        print(f"{step.name}: failed after {took:.0f} s, see {step.name}.log", flush=True)
-        return False
-    spent = {"seconds": took, "processor_seconds": _processor_seconds() - before}
-    told = json.loads(printed) | spent | {"threads": threads}
-    whole = out / f"{step.name}.json.part"
-    whole.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    whole.rename(out / f"{step.name}.json")
-    print(f"{step.name}: done in {took:.0f} s", flush=True)
-    return True
-
-
-def _processor_seconds() -> float:
-    """Return those of all commands that have ended, which other work disturbs less than time."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def show(steps: list[Step], out: Path) -> None:
@@ -193,9 +136,8 @@ def show(steps: list[Step], out: Path) -> None:
     for title in ("step", "seconds", "processor", *(title for title, _, _ in FIGURES)):
         table.add_column(title, justify="left" if title == "step" else "right")
     for step in steps:
-        path = out / f"{step.name}.json"
-        if path.exists():
-            told = json.loads(path.read_text(encoding="utf-8"))
+        told = told_by(step, out)
+        if told is not None:
             figures = told.get("scores", {}).get("test", {}) if step.trains else told
             cells = [_cell(figures.get(key), factor) for _, key, factor in FIGURES]
             spent = (f"{told[key]:.0f}" for key in ("seconds", "processor_seconds"))
@@ -210,32 +152,10 @@ def _cell(value: object, factor: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name in ("data", "cut", "out"):
-        parser.add_argument(name, type=Path)
-    parser.add_argument("patterns", nargs="*")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--list", action="store_true")
-    args = parser.parse_intermixed_args()
-    args.out.mkdir(parents=True, exist_ok=True)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a background job is begun with SIGINT ignored
-        signal.signal(number, signal.default_int_handler)
-    steps = [
-        step
-        for step in all_steps(args.data.resolve(), args.cut.resolve(), args.out.resolve())
-        if not args.patterns or any(step.name.startswith(pattern) for pattern in args.patterns)
-    ]
-    for step in steps:
-        if args.list:
-            print(step.name, *step.arguments)
-        elif not (args.out / f"{step.name}.json").exists():
-            try:
-                do(step, args.out, args.threads)
-            except KeyboardInterrupt:
-                sys.exit(f"stopped in {step.name}; the same command goes on")
-    show(steps, args.out)
+    args = queue_arguments(__doc__)
+    steps = all_steps(args.data, args.cut, args.out)
+    work_through(steps, args)
+    show(chosen(steps, args.patterns), args.out)
 
 
 if __name__ == "__main__":
