@@ -14,7 +14,7 @@ from elman.errors import SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
 from elman.losses import token_nats
-from elman.models.language import LanguageModel
+from elman.models.language import LanguageModel, ModelOutput
 
 
 class TokenScorer(ABC):
@@ -58,11 +58,22 @@ class ModelScorer(TokenScorer):
         lengths_B: Tensor | None = None,
     ) -> tuple[Tensor, StackState]:
         """Return −ln p of the model."""
+        nats_BT, output = self.read(ids_BT, targets_BT, state, lengths_B)
+        return nats_BT, output.state
+
+    def read(
+        self,
+        ids_BT: Tensor,
+        targets_BT: Tensor,
+        state: StackState | None,
+        lengths_B: Tensor | None = None,
+    ) -> tuple[Tensor, ModelOutput]:
+        """Return −ln p of the model in float64, and all that it said."""
         output = self.model(ids_BT, state, lengths_B, plan=self.plan)
         nats_BT = token_nats(
             output.states_BTH, output.readout, targets_BT, lengths_B, plan=self.plan
         )
-        return nats_BT.double(), output.state
+        return nats_BT.double(), output
 
     def last_nats(self, ids_BT: Tensor, targets_B: Tensor) -> Tensor:
         """Return −ln p of one target after each row of ids, in float64."""
@@ -101,13 +112,13 @@ class CacheScorer(TokenScorer):
                 "a cache needs a size of 1 or more, a flatness of 0 or more, a weight from 0 to 1",
                 got=f"{size}, {flatness:g} and {weight:g}",
             )
-        self.model, self.plan = model, plan
+        self._own = ModelScorer(model, plan)
         self.size, self.flatness, self.weight = size, flatness, weight
 
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return self.model.device
+        return self._own.device
 
     def nats(
         self,
@@ -118,15 +129,12 @@ class CacheScorer(TokenScorer):
     ) -> tuple[Tensor, StackState]:
         """Return −ln of the mixture, filling the cache with each target once it is scored."""
         before = None if state is None else state[:-1]
-        output = self.model(ids_BT, before, lengths_B, plan=self.plan)
+        own_BT, output = self._own.read(ids_BT, targets_BT, before, lengths_B)
         if not output.states_BTH.is_floating_point():
             raise SettingError(
                 "a cache compares states, which counts do not have",
-                got=self.model.describe()["cell"],
+                got=self._own.model.describe()["cell"],
             )
-        own_BT = token_nats(
-            output.states_BTH, output.readout, targets_BT, lengths_B, plan=self.plan
-        ).double()
         cache = self._cache(state, output.states_BTH)
         cached_BT, after = self.recall(output.states_BTH, targets_BT, cache, lengths_B)
         return mixed_nats(own_BT, cached_BT, self.weight), (*output.state, after)
