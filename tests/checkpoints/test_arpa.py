@@ -98,8 +98,20 @@ def test_a_no_break_space_is_a_part_of_a_word() -> None:  # case G06
 
 def test_a_gram_without_its_beginning_is_told() -> None:
     text = TIDY.replace("-0.2\ta b", "-0.2\tz b")
-    with pytest.raises(ConversionError, match=r"line 13 has a gram whose beginning"):
+    with pytest.raises(
+        ConversionError, match=r"line 13 has a word that is none of the 1-grams; got z"
+    ):
         tables_of_arpa(parse_arpa(lines(text), "x"), {"<s>": 0, "</s>": 0, "a": 1, "b": 2}, 3, "x")
+
+
+def test_a_gram_whose_beginning_is_no_gram_is_told() -> None:
+    text = TIDY.replace("ngram 2=3", "ngram 2=2").replace("-0.2\ta b\n", "")
+    longer = text.replace("ngram 2=2", "ngram 2=2\nngram 3=1")
+    longer = longer.replace("\\end\\", "\\3-grams:\n-0.1\ta b a\n\n\\end\\")
+    with pytest.raises(ConversionError, match="a gram whose beginning is in no shorter section"):
+        tables_of_arpa(
+            parse_arpa(lines(longer), "x"), {"<s>": 0, "</s>": 0, "a": 1, "b": 2}, 3, "x"
+        )
 
 
 def test_grams_that_no_text_has_are_counted_out() -> None:

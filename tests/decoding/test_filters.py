@@ -135,7 +135,7 @@ def test_min_p_is_relative_to_the_likeliest() -> None:
 def test_forbidden_ids_are_removed_before_everything_else() -> None:
     logits = forbid(np.array([5.0, 4.0, 1.0]), [0])
     assert kept(apply_filters(logits, SamplingSettings(top_k=1))) == [1]
-    with pytest.raises(SettingError, match="every token is forbidden"):
+    with pytest.raises(SettingError, match="no chance to any token that may be written"):
         forbid(np.zeros(2), [0, 1])
     with pytest.raises(SettingError, match="outside the vocabulary; got 2; allowed: 0 to 1"):
         forbid(np.zeros(2), [2])

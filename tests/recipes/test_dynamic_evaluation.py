@@ -62,7 +62,7 @@ def slow(
 
 
 @pytest.mark.parametrize(("rate", "decay"), [(0.0, 0.0), (0.02, 0.0), (0.05, 0.3)])
-@pytest.mark.parametrize("window", [5, 15, 100])
+@pytest.mark.parametrize("window", [1, 5, 7, 15, 16, 100])
 def test_the_weights_move_by_the_equation_after_each_segment(
     rate: float, decay: float, window: int
 ) -> None:

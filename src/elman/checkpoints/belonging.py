@@ -15,12 +15,15 @@ _FREE_TO_CHANGE = (
     *("dropout_kind", "forget_bias", "forget_biases", "initialisation", "embedding_std"),
 )
 _SHOWN_OF_DIGEST = 12
+DIRECTION = "direction"
+"""The one setting of the text that weights depend on and no vocabulary does."""
 
 
 @dataclass(frozen=True)
 class Belonging:
     """What weights and training state belong to: a vocabulary and the settings of a model.
 
+    `model_settings` are those of the section model, and the `direction` that texts are read in.
     `vocabulary_size` is None where the tokenizer's file does not tell it. `vocabulary_names` are
     the files that the digest is of; a header does not hold them.
     """
@@ -55,7 +58,7 @@ def check_belonging(found: Belonging, expected: Belonging, *, folder: Path, name
     `found` is what the header of the file tells, `expected` what the folder holds.
     """
     differing = [
-        f"model.{key} = {_shown(expected.model_settings[key])} in config.toml, "
+        f"{_name(key)} = {_shown(expected.model_settings[key])} in config.toml, "
         f"{_shown(value)} in {name}"
         for key, value in sorted(found.model_settings.items())
         if key in expected.model_settings
@@ -75,6 +78,10 @@ def check_belonging(found: Belonging, expected: Belonging, *, folder: Path, name
             got=f"{_vocabulary(expected)} in the folder, {_vocabulary(found)} in {name}",
             hint=f"put back the {' and the '.join(names)} of this run",
         )
+
+
+def _name(key: str) -> str:
+    return f"text.{key}" if key == DIRECTION else f"model.{key}"
 
 
 def _vocabulary(belonging: Belonging) -> str:

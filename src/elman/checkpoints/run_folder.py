@@ -16,7 +16,7 @@ from elman.checkpoints.atomic_files import (
     remove_leftovers,
     write_atomically,
 )
-from elman.checkpoints.belonging import Belonging, check_belonging
+from elman.checkpoints.belonging import DIRECTION, Belonging, check_belonging
 from elman.checkpoints.manifest import Manifest, manifest_from_json, manifest_to_json
 from elman.checkpoints.metrics_file import append_row, keep_rows_until, read_rows, sync_rows
 from elman.checkpoints.training_state import (
@@ -155,7 +155,7 @@ class RunFolder:
         return Belonging(
             tokenizer_digest=together,
             vocabulary_size=tokenizer_entries(texts[TOKENIZER]) if TOKENIZER in texts else None,
-            model_settings=asdict(self.settings.model),
+            model_settings=asdict(self.settings.model) | {DIRECTION: self.settings.text.direction},
             vocabulary_names=tuple(texts),
         )
 

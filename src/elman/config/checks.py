@@ -9,7 +9,7 @@ from dataclasses import fields
 from itertools import pairwise
 
 from elman.config.fields import check_value, setting_facts, shown
-from elman.config.kind_checks import CELL_KINDS, kind_clashes
+from elman.config.kind_checks import CELL_KINDS, acts_on_counts, kind_clashes
 from elman.config.model_settings import ModelSettings
 from elman.config.ngram_settings import NgramModel
 from elman.config.settings import Settings
@@ -59,6 +59,8 @@ _ACTS_ONLY_WITH = (
     ("model.num_heads", "model.kind", ("transformer",)),
     *((f"model.{name}", "model.kind", CELL_KINDS) for name in _OF_CELLS),
     ("model.embedding_size", "model.kind", (*CELL_KINDS, "window")),
+    ("training.recompute", "model.kind", CELL_KINDS),
+    ("model.added_count", "model.smoothing", ("add_k",)),
     ("model.num_layers", "model.kind", (*CELL_KINDS, "transformer")),
     ("model.activation", "model.kind", ("elman",)),
     ("model.reset", "model.kind", ("gru",)),
@@ -92,6 +94,17 @@ _ACTS_ONLY_WITH = (
     ("training.step_factor", "training.schedule", ("step",)),
     ("training.final_rate", "training.schedule", ("cosine", "linear")),
 )
+
+
+def acts_with_kind(key: str, kind: str) -> bool:
+    """Return whether the setting `key`, such as `model.order`, says something to a `model.kind`."""
+    if kind == "ngram":
+        return acts_on_counts(key)
+    return all(
+        kind in values
+        for name, decider, values in _ACTS_ONLY_WITH
+        if (name, decider) == (key, "model.kind")
+    )
 
 
 def check_settings(settings: Settings) -> None:

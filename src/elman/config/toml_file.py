@@ -6,7 +6,7 @@ What is read here is checked value by value. What settings must not be together 
 
 import csv
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -56,6 +56,20 @@ def settings_from_toml(
                 raise _unknown_key(full, known, name)
             values[section, key] = check_value(known[full], value)
     return _settings_of(values)
+
+
+def without_settings(text: str, drop: Callable[[str], bool]) -> str:
+    """Return the valid TOML `text` without settings whose key, as in model.order, `drop` names.
+
+    Its comments are lost.
+    """
+    tables = tomllib.loads(text.removeprefix("\ufeff"))
+    return tomli_w.dumps(
+        {
+            section: {name: value for name, value in table.items() if not drop(f"{section}.{name}")}
+            for section, table in tables.items()
+        }
+    )
 
 
 def settings_to_toml(settings: Settings) -> str:

@@ -37,11 +37,15 @@ DISTANCES = (0, 1, 2, 3, 5, 8, 12, 20)
 
 
 class AgreementPair(NamedTuple):
-    """The sentence whose verb agrees, the one whose verb does not, and what stands between."""
+    """The sentence whose verb agrees, the one whose verb does not, and what stands between.
+
+    `frame` is the same for both numbers of a subject with the same words between and one verb.
+    """
 
     good: str
     bad: str
     group: str
+    frame: str
 
 
 def agreement_pairs() -> Iterator[AgreementPair]:
@@ -54,13 +58,13 @@ def agreement_pairs() -> Iterator[AgreementPair]:
             for place, noun in enumerate(NOUNS):
                 for number in (0, 1):
                     between = _nouns(place, count, 1 - number if is_other else number)
-                    yield from _frames(noun[number], between, number, group)
+                    yield from _frames(noun, between, number, group)
     for distance in DISTANCES:
         group = f"{distance} word{'s' * (distance != 1)} between"
         for place, noun in enumerate(NOUNS):
             between = [ADVERBS[(place + step) % len(ADVERBS)] for step in range(distance)]
             for number in (0, 1):
-                yield from _frames(noun[number], between, number, group)
+                yield from _frames(noun, between, number, group)
 
 
 def _nouns(place: int, count: int, number: int) -> list[str]:
@@ -71,8 +75,11 @@ def _nouns(place: int, count: int, number: int) -> list[str]:
     return words
 
 
-def _frames(subject: str, between: list[str], number: int, group: str) -> Iterator[AgreementPair]:
+def _frames(
+    noun: tuple[str, str], between: list[str], number: int, group: str
+) -> Iterator[AgreementPair]:
     for verb, ending in zip(VERBS, ENDINGS, strict=True):
-        start = " ".join(["the", subject, *between])
+        start = " ".join(["the", noun[number], *between])
         good, bad = verb[number], verb[1 - number]
-        yield AgreementPair(f"{start} {good} {ending}", f"{start} {bad} {ending}", group)
+        frame = " ".join([noun[0], *between, verb[0]])
+        yield AgreementPair(f"{start} {good} {ending}", f"{start} {bad} {ending}", group, frame)

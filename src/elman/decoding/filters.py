@@ -65,7 +65,9 @@ def forbid(logits_V: Logits, ids: Sequence[int] | npt.NDArray[np.intp]) -> Logit
     out_V[np.asarray(ids, dtype=np.intp)] = -np.inf
     if size == 0 or out_V.max() == -np.inf:
         raise SettingError(
-            "every token is forbidden", got=f"{len(ids)} forbidden ids of {size}", hint="allow one"
+            "after what stands there the model gives no chance to any token that may be written",
+            got=f"{len(ids)} of {size} that may not, such as the unknown word",
+            hint="write from another prompt; of counts, smooth them",
         )
     return out_V
 

@@ -1,12 +1,12 @@
 """Several language models on one text: figures under one unit, intervals, differences in pairs.
 
-A text is cut into blocks of equal numbers of characters. What a model costs a block is the sum of
-the nats of the tokens that begin in it, whatever its tokens are, so that models of different
-vocabularies are compared block by block: in bits per byte of the text, which is the same for all.
+A text is cut into blocks. What a model costs a block is the sum of the nats of the tokens that
+begin in it, whatever its tokens are, so that models of different vocabularies are compared block by
+block: in bits per byte of the text that each is asked about.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,41 +20,39 @@ from elman.evaluation.significance import (
     ratio_of_sums,
 )
 from elman.evaluation.surprisal import TokenRows
+from elman.evaluation.text_blocks import TextBlocks
 from elman.evaluation.units import LanguageScore, nats_to_bits
 
-MOST_BLOCKS = 500
-LEAST_CHARACTERS = 200
-"""Characters of a block at least: shorter ones depend on each other."""
 FEWEST_BLOCKS = 5
 """With fewer blocks an interval says nothing."""
 
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass
 class BlockSums:
     """Adds up the nats of tokens by the block that they begin in; what `score_files` tells."""
 
-    block_characters: int
-    nats: list[float] = field(default_factory=list)
+    def __init__(self, blocks: TextBlocks) -> None:
+        self.blocks = blocks
+        self.nats_B: FloatArray = np.zeros(len(blocks.ends_B))
 
     def write_context(self, rows: TokenRows, count: int) -> None:
         """Add nothing: what is context only costs nothing."""
 
     def write(self, rows: TokenRows, first: int, nats_N: FloatArray) -> None:
         """Add the nats of rows[first : first + N]."""
-        blocks_N = rows.starts[first : first + len(nats_N)] // self.block_characters
-        if not len(blocks_N):
-            return
-        missing = int(blocks_N.max()) + 1 - len(self.nats)
-        self.nats.extend([0.0] * max(missing, 0))
-        for block, nats in zip(blocks_N.tolist(), nats_N.tolist(), strict=True):
-            self.nats[block] += nats
+        starts_N = rows.starts[first : first + len(nats_N)]
+        blocks_N = np.searchsorted(self.blocks.ends_B, starts_N, side="right")
+        # A stop mark at the very end of the text begins where no block is any more.
+        np.add.at(self.nats_B, np.minimum(blocks_N, len(self.nats_B) - 1), nats_N)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One model: its name and kind, what it is made of, and what it costs the text, by block."""
+    """One model: its name and kind, what it is made of, and what it costs each block of the text.
+
+    nats_B and bytes_B: of the tokens that begin in each block, and of the text it is asked about.
+    """
 
     name: str
     kind: str
@@ -62,7 +60,8 @@ class Compared:
     training_seconds: float | None
     vocabulary_digest: str
     score: LanguageScore
-    nats_by_block: tuple[float, ...]
+    nats_B: FloatArray
+    bytes_B: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -104,24 +103,18 @@ class ModelComparison:
         }
 
 
-def block_characters(num_characters: int) -> int:
-    """Return how many characters a block of a text has."""
-    return max(LEAST_CHARACTERS, -(-num_characters // MOST_BLOCKS))
-
-
-def compare_models(
-    models: Sequence[Compared], bytes_by_block: Sequence[int], *, seed: int = 1
-) -> ModelComparison:
+def compare_models(models: Sequence[Compared], *, seed: int = 1) -> ModelComparison:
     """Return the rows with intervals and paired differences, by the bootstrap over blocks.
 
-    Bits per byte: Σ nats / ln 2 / Σ bytes. There are no intervals for a text of fewer than
-    FEWEST_BLOCKS blocks, or where a probability was 0. Raises `DataError` for no model.
+    Bits per byte: Σ nats / ln 2 / Σ bytes. All models have the same number of blocks. There are no
+    intervals for a text of fewer than FEWEST_BLOCKS blocks, or where a probability was 0. Raises
+    `DataError` for no model.
     """
     if not models:
         raise DataError("there is nothing to compare", got="no run")
-    bytes_B = np.array(bytes_by_block, dtype=np.float64)
-    counts = [_counts(one, bytes_B) for one in models]
-    enough = len(bytes_B) >= FEWEST_BLOCKS
+    counts = [np.stack((one.nats_B * nats_to_bits(1.0), one.bytes_B), axis=1) for one in models]
+    num_blocks = len(counts[0])
+    enough = num_blocks >= FEWEST_BLOCKS
     rows = []
     for place, (one, counts_B2) in enumerate(zip(models, counts, strict=True)):
         finite = enough and bool(np.isfinite(counts_B2).all())
@@ -131,14 +124,4 @@ def compare_models(
             difference = paired_bootstrap(counts[place - 1], counts_B2, ratio_of_sums, seed=seed)
         rows.append(ComparisonRow(one, interval, difference))
     digests = {one.vocabulary_digest for one in models}
-    return ModelComparison(tuple(rows), len(bytes_B), len(digests) == 1)
-
-
-def _counts(one: Compared, bytes_B: FloatArray) -> FloatArray:
-    """Return [B, 2]: bits and bytes of each block; one may hold no token's beginning."""
-    bits_B = np.zeros(len(bytes_B))
-    nats_N = np.array(one.nats_by_block[: len(bytes_B)])
-    bits_B[: len(nats_N)] = nats_N * nats_to_bits(1.0)
-    # A stop mark at the very end of the text begins where no block is any more.
-    bits_B[-1] += nats_to_bits(float(sum(one.nats_by_block[len(bytes_B) :])))
-    return np.stack((bits_B, bytes_B), axis=1)
+    return ModelComparison(tuple(rows), num_blocks, len(digests) == 1)

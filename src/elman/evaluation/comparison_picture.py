@@ -1,5 +1,6 @@
 """A comparison as a picture: bits per byte of each model, with its interval."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ def _figure(comparison: ModelComparison, title: str) -> Any:
     axes = figure.add_subplot()
     for place, row in enumerate(rows):
         bits = row.compared.score.bits_per_byte
+        if bits is None or math.isinf(bits):
+            axes.annotate(
+                "infinite", (0.02, place), xycoords=("axes fraction", "data"), va="center"
+            )
+            continue
         if row.interval is not None:
             axes.plot([row.interval.low, row.interval.high], [place, place], color="#4c78a8", lw=3)
         axes.plot([bits], [place], "o", color="#1f3a5f", ms=6)

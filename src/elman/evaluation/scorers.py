@@ -4,6 +4,7 @@ A scorer reads ids after a state, and is told the targets, as a cache can only b
 has been read. Its state is a value like that of a model; None is the state before any token.
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
 from elman.losses import token_nats
 from elman.models.language import LanguageModel, ModelOutput
+
+MOST_CACHED = 100_000
+"""States of a cache at most: each step is compared with all of them."""
 
 
 class TokenScorer(ABC):
@@ -100,17 +104,18 @@ class CacheScorer(TokenScorer):
         p = (1 − λ) p_model + λ p_cache
 
     with h the states that the readout sees; before anything is in the cache p is the model's.
-    Source: E. Grave et al., arXiv:1612.04426, equations 3 and 5. C ≥ 1, θ ≥ 0, 0 ≤ λ ≤ 1, else
-    `SettingError`; a count model has no states to compare.
+    Source: E. Grave et al., arXiv:1612.04426, equations 3 and 5. 1 ≤ C ≤ MOST_CACHED, θ ≥ 0 and
+    finite, 0 ≤ λ ≤ 1, else `SettingError`; a count model has no states to compare.
     """
 
     def __init__(
         self, model: LanguageModel, plan: KernelPlan, *, size: int, flatness: float, weight: float
     ) -> None:
-        if size < 1 or flatness < 0.0 or not 0.0 <= weight <= 1.0:
+        if not (1 <= size <= MOST_CACHED and 0.0 <= flatness < math.inf and 0.0 <= weight <= 1.0):
             raise SettingError(
-                "a cache needs a size of 1 or more, a flatness of 0 or more, a weight from 0 to 1",
-                got=f"{size}, {flatness:g} and {weight:g}",
+                f"a cache needs a size from 1 to {MOST_CACHED:,}, a flatness of 0 or more and a "
+                "weight from 0 to 1",
+                got=f"{size:,}, {flatness:g} and {weight:g}",
             )
         self._own = ModelScorer(model, plan)
         self.size, self.flatness, self.weight = size, flatness, weight

@@ -157,6 +157,11 @@ class LanguageScore:
     @property
     def warning(self) -> str:
         """What makes the figures meaningless, or too good to compare, or an empty string."""
+        if self.loss_nats == math.inf and self.first_infinite is not None:
+            return (
+                f"token {self.first_infinite:,}, counted from 0, is impossible to the model, which "
+                "makes every figure with it infinite"
+            )
         if 0 < self.num_unknown == self.num_tokens:
             return NOTHING_KNOWN_WARNING
         skipped = _complete(self) - self.num_tokens

@@ -1,7 +1,9 @@
 """Runs of any kind on the same files: one table under one unit."""
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -12,12 +14,12 @@ from elman.evaluation.comparison import (
     BlockSums,
     Compared,
     ModelComparison,
-    block_characters,
     compare_models,
 )
 from elman.evaluation.reach import ReachCurve, ReachKind, reach_curve
 from elman.evaluation.scorers import ModelScorer, TokenScorer
 from elman.evaluation.surprisal import in_reading_order
+from elman.evaluation.text_blocks import Reading, TextBlocks, block_characters, text_blocks
 from elman.evaluation.units import MANY_UNKNOWN
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.mixing import Mixing, mixed
@@ -53,29 +55,22 @@ def compare_runs(
     Raises `RunError` for a run that is no language model, and what `score_files` raises.
     """
     trained = [open_trained(run) for run in request.runs]
-    encodings = {one.settings.text.encoding for one in trained}
-    encoding = request.encoding or encodings.pop()
-    if not request.encoding and encodings:
-        raise SettingError(
-            "the runs read files in different encodings",
-            got=", ".join(sorted({one.settings.text.encoding for one in trained})),
-            hint="say which with --encoding",
-        )
-    sizes = _bytes_by_block(request.names, encoding)
-    names = _short_names(request.runs)
-    models: list[Compared] = []
-    notices: list[str] = []
-    for one, name in zip(trained, names, strict=True):
-        on_stage(f"scoring {name} …")
-        score = ScoreRequest(request.names, encoding)
-        models.append(_compared(one, name, score, sizes))
-        if request.cache_size and _has_states(one):
-            on_stage(f"scoring {name} with a cache …")
-            with_cache = mixed(one, Mixing(cache_size=request.cache_size))
-            found = _compared(one, f"{name} + cache", score, sizes, with_cache.scorer)
-            models.append(found)
-            notices += [f"{name}: {line}" for line in with_cache.told]
-    comparison = compare_models(models, sizes.bytes_by_block)
+    encoding = _encoding(request, trained)
+    with _text_again(request.names, encoding) as (corpus, again):
+        blocks = _blocks(corpus, trained)
+        models: list[Compared] = []
+        notices: list[str] = []
+        for one, name in zip(trained, _short_names(request.runs), strict=True):
+            on_stage(f"scoring {name} …")
+            score = ScoreRequest(again, encoding)
+            models.append(_compared(one, name, score, blocks[_reading(one)]))
+            if request.cache_size and _has_states(one):
+                on_stage(f"scoring {name} with a cache …")
+                cached = mixed(one, Mixing(cache_size=request.cache_size))
+                called = f"{name} + cache"
+                models.append(_compared(one, called, score, blocks[_reading(one)], cached.scorer))
+                notices += [f"{name}: {line}" for line in cached.told]
+    comparison = compare_models(models)
     return Compare(comparison, (*notices, *_warnings(comparison)))
 
 
@@ -98,23 +93,22 @@ def reach_of_runs(
     Raises `SettingError` for runs of lines, which begin anew with each line, and `DataError` for a
     text that is too short.
     """
-    found = []
-    for run, name in zip(request.runs, _short_names(request.runs), strict=True):
-        trained = open_trained(run)
-        if trained.settings.text.unit != "stream":
+    trained = [open_trained(run) for run in request.runs]
+    names = _short_names(request.runs)
+    for one, name in zip(trained, names, strict=True):
+        if one.settings.text.unit != "stream":
             raise SettingError(
                 "how far back a model looks is asked of streams",
                 got=f"{name}, a run of lines",
             )
-        encoding = request.encoding or trained.settings.text.encoding
-        with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-            corpus = open_corpus(
-                request.names, encoding=encoding, repeats="keep", scratch=Path(scratch)
-            )
-            ids_N = trained.tokenizer.encode("".join(corpus.chunks()))
-        if trained.settings.text.direction == "backward":
+    with _text_again(request.names, _encoding(request, trained)) as (corpus, _):
+        text = "".join(corpus.chunks())
+    found = []
+    for one, name in zip(trained, names, strict=True):
+        ids_N = one.tokenizer.encode(text)
+        if one.settings.text.direction == "backward":
             ids_N = ids_N[::-1]
-        scorer = ModelScorer(trained.model, trained.plan)
+        scorer = ModelScorer(one.model, one.plan)
         curves = []
         for kind in get_args(ReachKind):
             on_stage(f"{name}: {kind} contexts …")
@@ -123,45 +117,52 @@ def reach_of_runs(
     return tuple(found)
 
 
+def _encoding(request: CompareRequest, trained: Sequence[TrainedModel]) -> str:
+    """Return how the files are decoded, which must be the same for all runs."""
+    encodings = {one.settings.text.encoding for one in trained}
+    if request.encoding is None and len(encodings) > 1:
+        raise SettingError(
+            "the runs read files in different encodings",
+            got=", ".join(sorted(encodings)),
+            hint="say which with --encoding",
+        )
+    return request.encoding or encodings.pop()
+
+
+@contextmanager
+def _text_again(names: Sequence[str], encoding: str) -> Iterator[tuple[Corpus, tuple[str, ...]]]:
+    """Hand over the text, and the names that read it again: of standard input that of a copy."""
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        corpus = open_corpus(names, encoding=encoding, repeats="keep", scratch=Path(scratch))
+        yield corpus, tuple(str(corpus.spooled.get(name, name)) for name in names)
+
+
 def _has_states(trained: TrainedModel) -> bool:
     return trained.settings.model.kind != "ngram"
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    block_characters: int
-    bytes_by_block: tuple[int, ...]
+def _reading(trained: TrainedModel) -> Reading:
+    return Reading(trained.settings.text.unit, trained.settings.text.normal_form)
 
 
-def _bytes_by_block(names: Sequence[str], encoding: str) -> _Sizes:
-    """Return the bytes in UTF-8 of each block of the text of the files."""
-    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-        corpus = open_corpus(names, encoding=encoding, repeats="keep", scratch=Path(scratch))
-        num_characters = sum(map(len, corpus.chunks()))
-        length = block_characters(num_characters)
-        found = tuple(_block_bytes(corpus, length))
-    return _Sizes(length, found)
-
-
-def _block_bytes(corpus: Corpus, length: int) -> Iterable[int]:
-    held = ""
-    for chunk in corpus.chunks():
-        held += chunk
-        while len(held) >= length:
-            yield len(held[:length].encode("utf-8", "surrogatepass"))
-            held = held[length:]
-    if held:
-        yield len(held.encode("utf-8", "surrogatepass"))
+def _blocks(corpus: Corpus, trained: Sequence[TrainedModel]) -> Mapping[Reading, TextBlocks]:
+    """Return the blocks of the text under the reading of every run."""
+    num_characters, last = 0, "\n"
+    for chunk in filter(None, corpus.chunks()):
+        num_characters, last = num_characters + len(chunk), chunk[-1]
+    readings = sorted({_reading(one) for one in trained})
+    length = block_characters(num_characters)
+    return text_blocks(corpus.lines(), length, readings, has_last_end=last == "\n")
 
 
 def _compared(
     trained: TrainedModel,
     name: str,
     request: ScoreRequest,
-    sizes: _Sizes,
+    blocks: TextBlocks,
     scorer: TokenScorer | None = None,
 ) -> Compared:
-    sums = BlockSums(sizes.block_characters)
+    sums = BlockSums(blocks)
     with in_reading_order(sums, trained.settings.text.direction) as sink:
         score, _ = score_files(trained, request, scorer=scorer, sink=sink)
     return Compared(
@@ -171,7 +172,8 @@ def _compared(
         _training_seconds(trained),
         trained.tokenizer.digest(),
         score,
-        tuple(sums.nats),
+        sums.nats_B,
+        blocks.bytes_B,
     )
 
 
@@ -182,9 +184,15 @@ def _training_seconds(trained: TrainedModel) -> float | None:
 
 
 def _short_names(runs: Sequence[Path]) -> list[str]:
-    """Return the names of the folders, and whole paths where two are called alike."""
+    """Return the names of the folders, whole paths where two are called alike; each once."""
     names = [run.resolve().name for run in runs]
-    return names if len(set(names)) == len(names) else [str(run) for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run) for run in runs]
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        names[place] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return names
 
 
 def _warnings(comparison: ModelComparison) -> Iterable[str]:
@@ -193,7 +201,20 @@ def _warnings(comparison: ModelComparison) -> Iterable[str]:
             "the runs have different tokens: their nats and perplexities per token are of "
             "different things, bits per byte compare"
         )
+    sizes = [row.compared.score.utf8_bytes or 0 for row in comparison.rows]
+    if max(sizes) - min(sizes) > 1:  # a last line without an end has one where lines are read
+        yield (
+            "runs of lines are not asked about blank lines: their bits per byte are of the others "
+            "alone"
+        )
     for row in comparison.rows:
+        coverage = row.compared.score.coverage
+        missed = 0.0 if coverage is None else 1.0 - coverage
+        if missed > MANY_UNKNOWN:
+            yield (
+                f"{row.compared.name}: {100 * missed:.1f} % of the text is skipped, as it has no "
+                "tokens for it, and costs nothing: its figures are too low"
+            )
         rate = row.compared.score.unknown_rate
         if rate is not None and rate > MANY_UNKNOWN:
             yield (

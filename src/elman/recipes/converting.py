@@ -99,6 +99,12 @@ def export_run(run: str | Path, target: Target, out: Path) -> Conversion:
             allowed=f"a name that ends in {SUFFIXES[target]}" if SUFFIXES[target] else "a folder",
         )
     trained = open_trained(run)
+    if trained.settings.text.direction == "backward":
+        raise ConversionError(
+            f"{target} has no place for the direction of a text",
+            got=f"{run}, which reads texts from their end",
+            hint="train another run with text.direction = forward",
+        )
     ancestor = next(parent for parent in out.absolute().parents if parent.is_dir())
     with tempfile.TemporaryDirectory(prefix=".elman-", dir=ancestor) as aside:
         proof, notices = _written(trained, target, Path(aside) / out.name)

@@ -20,7 +20,7 @@ from elman.checkpoints.foreign.arpa_tables import (
 from elman.checkpoints.foreign.proof import Proof, prove
 from elman.config.model_settings import ModelSettings
 from elman.config.text_settings import Level, TextSettings
-from elman.errors import ConversionError
+from elman.errors import ConversionError, DataError
 from elman.models.ngram.counting import joined
 from elman.models.ngram.tables import NgramTables
 from elman.models.ngram_model import NgramLanguageModel
@@ -32,6 +32,8 @@ from elman.text.vocabulary import BOUNDARY, UNK, Vocabulary, specials_for
 from elman.text.words import WordTokenizer
 
 PROVEN_SEQUENCES, PROVEN_LENGTH = 200, 12
+MOST_ORDER = 64
+"""The longest sequences that `model.order` allows."""
 _SPELT: Mapping[str, str] = MappingProxyType({BOUNDARY: STOP, UNK: UNKNOWN})
 
 
@@ -46,8 +48,9 @@ def export_arpa(model: NgramLanguageModel, tokenizer: Tokenizer, out: Path) -> P
         file.writelines(arpa_lines(levels, counts, ""))
     tokenizer_path(out).write_text(tokenizer.to_json(), encoding="utf-8")
     parsed = parse_file(out)
-    tables, _ = tables_of_arpa(parsed, _ids(tokenizer), len(words), str(out))
-    return _proof(parsed, tables, tokenizer)
+    ids = _ids(tokenizer)
+    tables, _ = tables_of_arpa(parsed, ids, len(words), str(out))
+    return _proof(parsed, tables, tokenizer, ids)
 
 
 def import_arpa(
@@ -60,14 +63,20 @@ def import_arpa(
     a file that is not of the format.
     """
     parsed = parse_file(path)
+    if len(parsed.levels) > MOST_ORDER:
+        raise ConversionError(
+            f"{path} counts longer sequences than a run can hold",
+            got=f"order {len(parsed.levels)}",
+            allowed=f"{MOST_ORDER} at most",
+        )
     beside = tokenizer_path(path)
     notices = [*parsed.notices]
     if beside.is_file():
         tokenizer = tokenizer_from_json(read_utf8(beside))
+        ids = _ids(tokenizer)
     else:
-        tokenizer, told = _tokenizer_of(parsed, level)
+        tokenizer, told, ids = _tokenizer_of(parsed, level)
         notices += told
-    ids = _ids(tokenizer)
     unknown = [gram.words[0] for gram in parsed.levels[0] if gram.words[0] not in ids]
     if unknown:
         raise ConversionError(
@@ -76,7 +85,7 @@ def import_arpa(
         )
     tables, told = tables_of_arpa(parsed, ids, len(tokenizer.vocabulary), str(path))
     settings = ModelSettings(kind="ngram", order=tables.order, smoothing="kneser_ney_backoff")
-    proof = _proof(parsed, tables, tokenizer)
+    proof = _proof(parsed, tables, tokenizer, ids)
     return NgramLanguageModel(settings, tables), tokenizer, proof, (*notices, *told)
 
 
@@ -99,8 +108,17 @@ def tokenizer_path(path: Path) -> Path:
 
 def parse_file(path: Path) -> ArpaFile:
     """Return what the ARPA file at `path` says; it may be compressed. Raises `ElmanError`."""
+    if path.is_dir():
+        raise ConversionError("an ARPA model is a file", got=f"{path}, a folder")
     (source,) = open_sources([path])
-    return parse_arpa(iter_lines(source.chunks()), str(path))
+    try:
+        return parse_arpa(iter_lines(source.chunks()), str(path))
+    except DataError as error:
+        raise ConversionError(
+            f"{path} is no text in UTF-8",
+            got=str(error).partition(";")[0],
+            hint="write it as UTF-8",
+        ) from None
 
 
 def _escaped(sign: str) -> str:
@@ -115,8 +133,13 @@ def _ids(tokenizer: Tokenizer) -> dict[str, int]:
     return ids
 
 
-def _tokenizer_of(file: ArpaFile, level: Level) -> tuple[Tokenizer, tuple[str, ...]]:
-    """Return a tokenizer whose tokens are the words of the file."""
+def _tokenizer_of(
+    file: ArpaFile, level: Level
+) -> tuple[Tokenizer, tuple[str, ...], dict[str, int]]:
+    """Return a tokenizer of the words of the file as they stand there, notices, and their ids.
+
+    A line end, and of characters white space, is read as `spelling` writes it.
+    """
     if level not in ("char", "word"):
         raise ConversionError(
             "the words of an ARPA file are words or characters", got=f"--level {level}"
@@ -140,19 +163,51 @@ def _tokenizer_of(file: ArpaFile, level: Level) -> tuple[Tokenizer, tuple[str, .
         literal_unknown=UNKNOWN if has_unknown and level == "word" else "",
     )
     specials = specials_for(settings)
-    symbols = [word for word in words if word not in (START, STOP, UNKNOWN)]
+    notices += [
+        f"{word} is a word like any other here: the marks of a line are {START} and {STOP}"
+        for word in words
+        if word not in (START, STOP) and word.lower() in (START, STOP)
+    ]
+    spelt = [word for word in words if word not in (START, STOP, UNKNOWN)]
+    symbols = [_unescaped(word, level) for word in spelt]
     vocabulary = Vocabulary((*specials, *symbols), specials)
     kind = CharacterTokenizer if level == "char" else WordTokenizer
-    return kind(vocabulary, settings), tuple(notices)
+    ids = {word: number for number, word in enumerate(spelt, len(specials))}
+    if vocabulary.unk_id is not None:
+        ids[UNKNOWN] = vocabulary.unk_id
+    if vocabulary.boundary_id is not None:
+        ids[START] = ids[STOP] = vocabulary.boundary_id
+    return kind(vocabulary, settings), tuple(notices), ids
 
 
-def _proof(file: ArpaFile, tables: NgramTables, tokenizer: Tokenizer) -> Proof:
+def _unescaped(word: str, level: Level) -> str:
+    if word == spelling("\n"):
+        return "\n"
+    if level == "word" or len(word) == 1:
+        return word
+    try:
+        found = word.encode("ascii", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError:
+        found = ""
+    if len(found) != 1:
+        raise ConversionError(
+            "with --level char every word of the file must be one character",
+            got=repr(word),
+            hint="leave --level out for a model of words",
+        )
+    return found
+
+
+def _proof(
+    file: ArpaFile, tables: NgramTables, tokenizer: Tokenizer, ids: Mapping[str, int]
+) -> Proof:
     """Compare ln p of random sequences, many of them of grams of the file, with its own rule."""
     model, draw = ArpaModel(file), random.Random(1)
     boundary_id = tokenizer.vocabulary.boundary_id
-    ids = _ids(tokenizer)
     sequences = list(_sequences(file, draw))
-    where = joined([np.array([ids[word] for word in one]) for one in sequences], len(ids))
+    where = joined(
+        [np.array([ids[word] for word in one]) for one in sequences], tables.vocabulary_size
+    )
     ours = tables.log_probs(where)
     theirs = [
         model.log10_prob(STOP if ids[word] == boundary_id else word, one[:place]) * LN_10

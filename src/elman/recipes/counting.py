@@ -108,8 +108,15 @@ def finished_counts(out: Path) -> Mapping[str, Mapping[str, object]] | None:
 def scored_count_run(
     run: CountRun, *, on_scored: Callable[[int], None]
 ) -> Mapping[str, Mapping[str, object]]:
-    """Score what is held out, write the manifest, and return the scores by part."""
-    found = held_out_scores(run.model, run.settings, run.prepared, KernelPlan(), on_scored)
+    """Score what is held out, write the manifest, and return the scores by part.
+
+    A run whose scoring is stopped is taken away: counting anew takes seconds.
+    """
+    try:
+        found = held_out_scores(run.model, run.settings, run.prepared, KernelPlan(), on_scored)
+    except BaseException:
+        run.folder.discard()
+        raise
     scores: dict[str, Mapping[str, object]] = {
         str(name): score.to_json() for name, score in found.items()
     }
@@ -145,7 +152,7 @@ def _counted(
     settings: Settings, prepared: PreparedText, on_stage: Callable[[str], None]
 ) -> tuple[Estimate, tuple[OrderTried, ...]]:
     vocabulary, model = prepared.tokenizer.vocabulary, settings.model
-    options, size = smoothing_options(model), len(vocabulary)
+    size = len(vocabulary)
     never = no_outcomes(settings, vocabulary)
     where = occurrences(settings, vocabulary, prepared.parts["train"])
     tried: tuple[OrderTried, ...] = ()
@@ -158,29 +165,43 @@ def _counted(
             )
         held_out = occurrences(settings, vocabulary, prepared.parts["valid"])
         grams = count_grams(where, order=MOST_ORDER[settings.text.level], vocabulary_size=size)
-        tried = tuple(_tries(grams, held_out, size, options, never, on_stage))
+        tried = tuple(_tries(grams, held_out, model, size, never, on_stage))
         best = min(tried, key=lambda one: one.nats_per_token)
         grams = grams[: best.order]
     else:
         grams = count_grams(where, order=model.order, vocabulary_size=size)
-    found = estimate(grams, size, options, never=never)
-    if model.prune:
-        found = replace(found, tables=prune(found.tables, model.prune))
-    return found, tried
+    return _estimated(grams, model, size, never), tried
+
+
+def _estimated(
+    grams: tuple[GramCounts, ...], model: ModelSettings, size: int, never: Sequence[int]
+) -> Estimate:
+    """Return the tables of the grams, pruned where that is asked for."""
+    found = estimate(grams, size, smoothing_options(model), never=never)
+    if not model.prune:
+        return found
+    notices = found.notices
+    if model.smoothing.startswith("kneser_ney"):
+        notices += (
+            "shorter histories of Kneser–Ney are no marginals, so that pruning costs it more than "
+            "other methods: model.smoothing = witten_bell is the one to prune",
+        )
+    return replace(found, tables=prune(found.tables, model.prune), notices=notices)
 
 
 def _tries(
     grams: tuple[GramCounts, ...],
     held_out: Occurrences,
+    model: ModelSettings,
     size: int,
-    options: SmoothingOptions,
     never: Sequence[int],
     on_stage: Callable[[str], None],
 ) -> Iterator[OrderTried]:
     best, worse = float("inf"), 0
     for order in range(1, len(grams) + 1):
         on_stage(f"trying order {order} …")
-        tables = estimate(grams[:order], size, options, never=never).tables
+        found = _estimated(grams[:order], model, size, never)
+        tables = found.tables
         nats = float(-tables.log_probs(held_out).mean())
         yield OrderTried(order, nats, tables.share_of_known_histories(held_out))
         worse = 0 if nats < best else worse + 1

@@ -11,10 +11,12 @@ Models" (2018), equations 5 to 8.
 """
 
 import copy
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,11 +43,25 @@ RATES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
 STATISTICS_BATCHES = 100
 
 
+class _Pending(NamedTuple):
+    """Ids and targets [1, N] of a segment that is not complete; they are read again with its end.
+
+    So a segment is the same whatever the pieces that a text is read in.
+    """
+
+    ids_BN: Tensor
+    targets_BN: Tensor
+
+
+def _nothing_pending(ids_BT: Tensor) -> _Pending:
+    return _Pending(ids_BT[:, :0], ids_BT[:, :0])
+
+
 class DynamicScorer(TokenScorer):
     """The model's distribution, of weights that follow the text; a new stream begins anew.
 
     It scores one stream at a time. `mean_squares` are m by the name of the parameter. Raises
-    `SettingError` for several rows at once.
+    `SettingError` for several rows at once, and for a rate that is no number of 0 or more.
     """
 
     def __init__(
@@ -58,6 +74,8 @@ class DynamicScorer(TokenScorer):
         decay: float = DECAY,
         segment: int = 5,
     ) -> None:
+        if not 0.0 <= rate < math.inf:
+            raise SettingError("the rate of weights that follow must be 0 or more", got=f"{rate:g}")
         self.rate, self.decay, self.segment = rate, decay, segment
         self._learnt, self._plan = model, plan
         self._model = copy.deepcopy(model)
@@ -80,23 +98,28 @@ class DynamicScorer(TokenScorer):
             raise SettingError(
                 "weights follow one stream at a time", got="lines", hint="leave --dynamic out"
             )
-        if state is None:
-            self._model.load_state_dict(self._learnt.state_dict())
-        found = []
+        found, new = [], 0
         with torch.inference_mode(False), torch.enable_grad():
-            for start in range(0, ids_BT.shape[1], self.segment):
-                part = slice(start, start + self.segment)
-                output = self._model(ids_BT[:, part].clone(), state, plan=self._plan)
-                nats_BT = token_nats(
-                    output.states_BTH,
-                    output.readout,
-                    targets_BT[:, part].clone(),
-                    plan=self._plan,
+            if state is None:
+                self._model.load_state_dict(self._learnt.state_dict())
+                state = (*self._model.zero_state(1), _nothing_pending(ids_BT))
+            while new < ids_BT.shape[1]:
+                *before, held = state
+                known = held[0].shape[1]
+                part = slice(new, new + self.segment - known)
+                ids, targets = (
+                    torch.cat((old, one[:, part]), dim=1).clone()
+                    for old, one in zip(held, (ids_BT, targets_BT), strict=True)
                 )
-                found.append(detach(nats_BT).double())
-                self._follow(nats_BT.mean())
-                state = detach(output.state)
-        assert state is not None
+                output = self._model(ids, tuple(before), plan=self._plan)
+                nats_BT = token_nats(output.states_BTH, output.readout, targets, plan=self._plan)
+                found.append(detach(nats_BT[:, known:]).double())
+                new = part.stop
+                if ids.shape[1] < self.segment:
+                    state = (*before, _Pending(ids, targets))
+                else:
+                    self._follow(nats_BT.mean())
+                    state = (*detach(output.state), _nothing_pending(ids_BT))
         return torch.cat(found, dim=1), state
 
     def _follow(self, loss: Tensor) -> None:

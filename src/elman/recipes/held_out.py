@@ -13,7 +13,7 @@ from elman.data.batches import BatchSource, TokenBatch
 from elman.data.lines import LineBatches
 from elman.data.streams import StreamBatches, fit_stream
 from elman.data.token_array import LineArray, TokenArray
-from elman.errors import DataError
+from elman.errors import DataError, RunError
 from elman.evaluation.language import score_lines, score_stream, validation_loss
 from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
@@ -40,6 +40,8 @@ def parts_of_run(trained: TrainedModel, scratch: Path) -> PreparedText:
     Raises `DataError` or `RunError` where it cannot be read, or is no longer what it was.
     """
     recorded = RunFolder.open(trained.path).read_manifest().data
+    if "imported_from" in recorded:
+        raise RunError(f"the run {trained.path} was converted from elsewhere, without its text")
     return reopen_prepared(trained.settings, trained.tokenizer, scratch, recorded)
 
 

@@ -1,17 +1,27 @@
 """One text, many models: the parts of a text written down once, so that all rungs share them."""
 
+import hashlib
+import json
 import tempfile
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from elman.checkpoints.atomic_files import write_atomically
+from elman.config.checks import acts_with_kind
 from elman.config.settings import Settings
+from elman.config.toml_file import settings_from_toml, without_settings
 from elman.data.splits import line_starts, split_lines, split_stream
 from elman.errors import DataError, SettingError
-from elman.recipes.corpus import open_corpus
+from elman.recipes.corpus import Corpus, open_corpus
+from elman.recipes.language_model import LanguageTask
+from elman.recipes.learning import TrainRequest, merged_settings
+
+Repeats: TypeAlias = Literal["keep", "drop"]
 
 
 class Rung(NamedTuple):
@@ -22,9 +32,14 @@ class Rung(NamedTuple):
     overrides: tuple[str, ...]
 
     @property
+    def kind(self) -> str:
+        """Its `model.kind`."""
+        return self.overrides[0].removeprefix("model.kind=")
+
+    @property
     def is_counted(self) -> bool:
         """Whether nothing of it is learnt."""
-        return "model.kind=ngram" in self.overrides
+        return self.kind == "ngram"
 
 
 RUNGS: tuple[Rung, ...] = (
@@ -38,6 +53,10 @@ RUNGS: tuple[Rung, ...] = (
     Rung("transformer", "attention to the last 256 tokens", ("model.kind=transformer",)),
 )
 """From what sees least to what sees most."""
+
+
+BEGUN = "ladder.json"
+"""What a ladder was begun with, beside its text."""
 
 
 class LadderText(NamedTuple):
@@ -61,42 +80,124 @@ def rungs_named(names: Iterable[str]) -> tuple[Rung, ...]:
     return tuple(rung for rung in RUNGS if not wanted or rung.name in wanted)
 
 
-def ladder_text(settings: Settings, folder: Path) -> LadderText:
+def request_of(rung: Rung, request: TrainRequest) -> TrainRequest:
+    """Return what is asked of one rung: the settings that act on it, and what makes it above them.
+
+    Raises `SettingError` for a settings file that is none.
+    """
+
+    def drop(key: str) -> bool:
+        return not acts_with_kind(key, rung.kind)
+
+    settings_from_toml(request.config_text, name=request.config_name)
+    overrides = (one for one in request.overrides if not drop(one.partition("=")[0].strip()))
+    return replace(
+        request,
+        config_text=without_settings(request.config_text, drop),
+        overrides=(*overrides, *rung.overrides),
+    )
+
+
+def checked_ladder(rungs: Sequence[Rung], request: TrainRequest) -> Settings:
+    """Return what the settings say of the text, once every rung could be made of them.
+
+    Raises `SettingError` for a setting that acts on no rung, for a kind of model, which is that of
+    the rung, and for what one of them cannot be.
+    """
+    tables = tomllib.loads(request.config_text.removeprefix("\ufeff"))
+    keys = [f"{section}.{name}" for section, table in tables.items() for name in table]
+    keys += [one.partition("=")[0].strip() for one in request.overrides]
+    for key in keys:
+        if key == "model.kind":
+            raise SettingError("each rung of a ladder has its own model.kind", got=key)
+        if not any(acts_with_kind(key, rung.kind) for rung in rungs):
+            raise SettingError(f"{key} acts on none of the rungs", got=", ".join(_names(rungs)))
+    found = [merged_settings(LanguageTask(), request_of(rung, request), ()) for rung in rungs]
+    return found[0]
+
+
+def ladder_text(request: TrainRequest, settings: Settings, folder: Path) -> LadderText:
     """Return the parts of the text that `settings.data` names, written below `folder`.
 
     A stream is cut from its tail, lines are drawn by chance, as a run by itself would. Parts that
-    are there already are taken as they are. Raises `DataError` for a text too short for three.
+    are there already are taken as they are. Raises `DataError` for a text too short for three, and
+    `SettingError` where the folder was begun with another text or other settings.
     """
-    text = LadderText(*(folder / f"{name}.txt" for name in ("train", "valid", "test")))
-    if all(path.is_file() for path in (text.train, text.valid, text.test)):
-        return text
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-        given = [
-            _whole_or_none(settings, names, Path(scratch))
-            for names in (settings.data.valid, settings.data.test)
-        ]
-        corpus = open_corpus(
-            settings.data.train,
-            encoding=settings.text.encoding,
-            repeats=settings.data.repeats,
-            scratch=Path(scratch),
+    data = settings.data
+    if not (data.test or data.test_fraction) or not (data.valid or data.valid_fraction):
+        raise DataError(
+            "a ladder is compared on a part of the text that none has seen, and chosen by another",
+            got="data.valid_fraction or data.test_fraction of 0",
+            hint="name files with --valid and --test, or leave the fractions out",
         )
-        pieces = list(corpus.lines()) if settings.text.unit == "line" else "".join(corpus.chunks())
-        parts = list(_parts(settings, pieces, valid=given[0] is None, test=given[1] is None))
+    text = LadderText(*(folder / f"{name}.txt" for name in ("train", "valid", "test")))
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        begun = _begun_with(request, settings, Path(scratch))
+        if (folder / BEGUN).is_file():
+            _require_same(begun, folder / BEGUN)
+        if not all(path.is_file() for path in text):
+            _write_parts(settings, text, Path(scratch))
+        write_atomically(folder / BEGUN, json.dumps(begun).encode())
+    return text
+
+
+def _begun_with(request: TrainRequest, settings: Settings, scratch: Path) -> dict[str, object]:
+    """Return what tells one ladder from another: the digest of its text, and its settings."""
+    digest = hashlib.sha256()
+    for names in (settings.data.train, settings.data.valid, settings.data.test):
+        digest.update(b"part")
+        for chunk in _corpus(settings, names, scratch).chunks() if names else ():
+            digest.update(chunk.encode("utf-8", "surrogatepass"))
+    asked = sorted(one for one in request.overrides if not one.startswith("data."))
+    return {"text": digest.hexdigest(), "settings": [request.config_text, *asked]}
+
+
+def _require_same(begun: Mapping[str, object], path: Path) -> None:
+    then = json.loads(path.read_text(encoding="utf-8"))
+    differing = [name for name, value in begun.items() if then.get(name) != value]
+    if differing:
+        raise SettingError(
+            "a ladder is gone on with by the same command",
+            got=f"another {' and other '.join(differing)} than {path.parent.parent} was begun with",
+            hint="name another --out folder",
+        )
+
+
+def _write_parts(settings: Settings, text: LadderText, scratch: Path) -> None:
+    given = [
+        _whole_or_none(settings, names, scratch)
+        for names in (settings.data.valid, settings.data.test)
+    ]
+    corpus = _corpus(settings, settings.data.train, scratch)
+    pieces = list(corpus.lines()) if settings.text.unit == "line" else "".join(corpus.chunks())
+    parts = list(_parts(settings, pieces, valid=given[0] is None, test=given[1] is None))
     found = [parts[0], given[0] or parts[1], given[1] or parts[2]]
     if not all(found):
         raise DataError("the text is too short for parts to choose by and to test on")
-    for path, part in zip((text.train, text.valid, text.test), found, strict=True):
+    text.train.parent.mkdir(parents=True, exist_ok=True)
+    for path, part in zip(text, found, strict=True):
         write_atomically(path, part.encode(settings.text.encoding))
-    return text
 
 
 def _whole_or_none(settings: Settings, names: tuple[str, ...], scratch: Path) -> str | None:
     if not names:
         return None
-    corpus = open_corpus(names, encoding=settings.text.encoding, repeats="keep", scratch=scratch)
-    return "".join(corpus.chunks())
+    return "".join(_corpus(settings, names, scratch, repeats="keep").chunks())
+
+
+def _corpus(
+    settings: Settings, names: tuple[str, ...], scratch: Path, *, repeats: Repeats | None = None
+) -> Corpus:
+    return open_corpus(
+        names,
+        encoding=settings.text.encoding,
+        repeats=repeats or settings.data.repeats,
+        scratch=scratch,
+    )
+
+
+def _names(rungs: Sequence[Rung]) -> list[str]:
+    return [rung.name for rung in rungs]
 
 
 def _parts(settings: Settings, text: str | list[str], *, valid: bool, test: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from elman.config.checks import acts_with_kind
 from elman.config.settings import Settings
 from elman.recipes.presets import named_preset
 
@@ -91,7 +92,14 @@ CHARACTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def language_preset(name: str, early: Settings) -> tuple[str, ...]:
     """Return the overrides of "small", "medium" or "large" at the level of tokens in `early`.
 
-    Raises `SettingError` for another name.
+    Those that say nothing to its kind of model, or to lines, are left out. Raises `SettingError`
+    for another name.
     """
     presets = WORDS if early.text.level in ("word", "bpe") else CHARACTERS
-    return named_preset(presets, name)
+    found = ((one.partition("=")[0], one) for one in named_preset(presets, name))
+    return tuple(
+        one
+        for key, one in found
+        if acts_with_kind(key, early.model.kind)
+        and (key != "training.window_deviation" or early.text.unit == "stream")
+    )

@@ -104,9 +104,7 @@ def start_run(
             on_stage("measuring how fast this machine is …")
         return _begin(task, request, folder, settings, prepared)
     except BaseException:
-        shutil.rmtree(cache, ignore_errors=True)
-        if not any(folder.path.iterdir()):
-            folder.path.rmdir()
+        folder.discard()
         raise
 
 

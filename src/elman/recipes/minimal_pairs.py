@@ -108,13 +108,15 @@ def judge_pairs(
     """Score both sentences of each line `good⇥bad` or `good⇥bad⇥group`; blank ones do not count.
 
     `builtin:agreement` names the pairs of `elman.data.agreement`, of which those with words that
-    the run does not know are left out. Raises `DataError` naming each line that has not two or
-    three columns, up to the first five.
+    the run does not know are left out, for both numbers of the subject. Raises `DataError` naming
+    each line that has not two or three columns, up to the first five.
     """
     left_out = 0
     if str(path) == AGREEMENT:
-        rows = [tuple(pair) for pair in agreement_pairs()]
-        known = [row for row in rows if _is_known(trained, row[0]) and _is_known(trained, row[1])]
+        rows = list(agreement_pairs())
+        # Both numbers of a frame go together: a model that sees no subject is right in one of them.
+        odd = {row.frame for row in rows if not all(_is_known(trained, one) for one in row[:2])}
+        known = [tuple(row[:3]) for row in rows if row.frame not in odd]
         left_out = len(rows) - len(known)
         if not known:
             raise DataError(f"the run knows not all words of any pair of {AGREEMENT}")

@@ -4,6 +4,7 @@ What is not given is fitted on the validation part of the run itself, which its 
 be the one that it was chosen by.
 """
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,13 @@ import numpy.typing as npt
 from elman.data.token_array import LineArray
 from elman.errors import DataError, RunError, SettingError
 from elman.evaluation.language import score_lines_by, score_stream_by
-from elman.evaluation.scorers import CacheScorer, MixtureScorer, ModelScorer, TokenScorer
+from elman.evaluation.scorers import (
+    MOST_CACHED,
+    CacheScorer,
+    MixtureScorer,
+    ModelScorer,
+    TokenScorer,
+)
 from elman.evaluation.units import LanguageScore
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
@@ -54,6 +61,21 @@ class Mixing:
             raise SettingError("the weight of a mixture needs --mix RUN", got="no --mix")
         if self.dynamic_rate is not None and not self.is_dynamic:
             raise SettingError("the rate of weights that follow needs --dynamic", got="none")
+        for name, value, most in (
+            ("--cache-flatness", self.flatness, math.inf),
+            ("--cache-weight", self.cache_weight, 1.0),
+            ("--mix-weight", self.other_weight, 1.0),
+            ("--dynamic-rate", self.dynamic_rate, math.inf),
+        ):
+            if value is not None and not (0.0 <= value <= most and math.isfinite(value)):
+                allowed = "a number of 0 or more" if math.isinf(most) else "a number from 0 to 1"
+                raise SettingError(f"{name} must be {allowed}", got=f"{value:g}")
+        if not 0 <= self.cache_size <= MOST_CACHED:
+            raise SettingError(
+                "--cache must be a number of states",
+                got=f"{self.cache_size:,}",
+                allowed=f"0 (none) to {MOST_CACHED:,}",
+            )
         if self.is_dynamic and self.cache_size:
             raise SettingError(
                 "--cache compares states, which --dynamic makes by other weights each time",
@@ -178,11 +200,23 @@ def fitted_weight(
     By expectation and maximisation from 1/2, whose loss falls at every step, as it is convex.
     """
     weight = 0.5
-    ratio_N = np.exp(np.clip(first_N - second_N, -700.0, 700.0))
+    with np.errstate(invalid="ignore"):
+        # What is impossible to both says nothing of either: its ratio is 1.
+        difference_N = np.nan_to_num(first_N - second_N, nan=0.0, posinf=700.0, neginf=-700.0)
+    ratio_N = np.exp(np.clip(difference_N, -700.0, 700.0))
     for _ in range(STEPS):
         weight = float(np.mean(weight * ratio_N / (1.0 - weight + weight * ratio_N)))
-    loss_N = first_N - np.log(1.0 - weight + weight * ratio_N)
-    return weight, float(loss_N.mean())
+    return weight, _mixed_loss(first_N, second_N, weight)
+
+
+def _mixed_loss(
+    first_N: npt.NDArray[np.float64], second_N: npt.NDArray[np.float64], weight: float
+) -> float:
+    """Return the mean of −ln((1 − λ) e^−first + λ e^−second); of a second that is NaN the first."""
+    with np.errstate(divide="ignore"):
+        ways = np.log1p(-weight) - first_N, np.log(weight) - second_N
+    both_N = np.where(np.isnan(second_N), -first_N, np.logaddexp(*ways))
+    return float(-both_N.mean())
 
 
 def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> CacheScorer:
@@ -200,16 +234,15 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> 
     if mixing.flatness is not None and mixing.cache_weight is not None:
         return scorer(mixing.flatness, mixing.cache_weight)
     own_N = texts.nats(ModelScorer(trained.model, trained.plan))
-    best = (np.inf, 0.0, 0.0)
+    tried: list[tuple[float, float, float]] = []
     for flatness in FLATNESSES if mixing.flatness is None else (mixing.flatness,):
         recalled_N = texts.nats(scorer(flatness, 1.0))
         weight, loss = fitted_weight(own_N, recalled_N)
         if mixing.cache_weight is not None:
             weight = mixing.cache_weight
-            kept_N = (1 - weight) * np.exp(-own_N) + weight * np.exp(-recalled_N)
-            loss = float(-np.log(kept_N).mean())
-        best = min(best, (loss, flatness, weight))
-    return scorer(*best[1:])
+            loss = _mixed_loss(own_N, recalled_N, weight)
+        tried.append((loss, flatness, weight))
+    return scorer(*min(tried)[1:])
 
 
 def _following(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> DynamicScorer:
@@ -268,7 +301,7 @@ class _ValidationText:
         except (DataError, RunError) as error:
             raise SettingError(
                 "numbers that are not given are fitted on the validation text of the run, which "
-                "cannot be read",
+                "cannot be had",
                 got=str(error),
                 hint="give them, as --help says",
             ) from None

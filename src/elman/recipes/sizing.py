@@ -81,12 +81,17 @@ def _for_characters(num_tokens: int) -> list[str]:
 def _for_words(early: Settings, num_tokens: int) -> list[str]:
     size = 256 if num_tokens >= 200_000 else 128
     lanes = max(1, min(32, num_tokens // 1_000))
-    # Classes that a person wants narrower have matrices of their own.
-    as_usual = early.model.tail_divisor == ModelSettings().tail_divisor
+    model = early.model
+    if model.input == "one-hot":
+        vectors = []
+    else:
+        # Classes that a person wants narrower have matrices of their own, and so has an output
+        # that sees the window by itself.
+        tied = model.tail_divisor == ModelSettings().tail_divisor and not model.direct_connections
+        vectors = [f"model.embedding_size={size}", f"model.tie_weights={str(tied).lower()}"]
     return [
-        f"model.embedding_size={size}",
+        *vectors,
         f"model.hidden_size={size}",
-        f"model.tie_weights={str(as_usual).lower()}",
         "model.dropout=0.3",
         "training.window=35",
         f"training.batch_size={lanes}",
@@ -95,12 +100,13 @@ def _for_words(early: Settings, num_tokens: int) -> list[str]:
 
 def _for_transformer(early: Settings, num_tokens: int) -> list[str]:
     small = num_tokens < 100_000
+    narrow = early.model.tail_divisor == ModelSettings().tail_divisor
     suggestions = [
         f"model.hidden_size={128 if small else 256}",
         f"model.num_layers={2 if small else 4}",
         f"model.dropout={0.2 if small else 0.1}",
         f"training.batch_size={8 if small else 16}",
-        f"model.tie_weights={str(early.text.level in ('word', 'bpe')).lower()}",
+        f"model.tie_weights={str(early.text.level in ('word', 'bpe') and narrow).lower()}",
     ]
     if early.text.unit == "stream":
         suggestions.append("training.window=128")
@@ -115,11 +121,9 @@ def _for_lines(early: Settings, num_tokens: int) -> list[str]:
         "model.dropout_kind=locked",
         f"training.batch_size={128 if num_tokens >= 100_000 else 32}",
     ]
-    defaults = Settings().training
-    if (early.training.optimizer, early.training.schedule) == (
-        defaults.optimizer,
-        defaults.schedule,
-    ):
+    usual, asked = Settings().training, early.training
+    open_yet = (asked.optimizer, asked.schedule, asked.average_trigger)
+    if open_yet == (usual.optimizer, usual.schedule, usual.average_trigger):
         # Few short lines are soon known by heart: a high rate to the end and the average of the
         # weights generalise better than annealing, and AdamW better than Muon.
         suggestions += [

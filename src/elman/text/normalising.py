@@ -44,13 +44,13 @@ def _last_start(chunk: str) -> int | None:
         if chunk[index] < ASCII_LIMIT:
             return index
     for index in range(len(chunk) - 1, -1, -1):
-        if _starts_afresh(chunk[index]):
+        if starts_afresh(chunk[index]):
             return index
     return None
 
 
-def _starts_afresh(character: str) -> bool:
-    """Whether no normal form merges `character` with, or moves it before, what stands before it."""
+def starts_afresh(character: str) -> bool:
+    """Return whether no normal form joins `character` to what stands before it, or swaps them."""
     if character < ASCII_LIMIT:
         return True
     first = unicodedata.normalize("NFKD", character)[0]

@@ -24,7 +24,6 @@ REPLACEMENT = "\ufffd"
 SYMBOLS_LISTED = 10
 NOT_OF_TOKENIZER = ("target_level", "direction")
 """Settings of the text that no tokenizer depends on."""
-"""The one setting of the text that says nothing of the tokenizer itself."""
 
 
 class Tokenizer(ABC):

@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Json, Whole, require_at_least
+from elman.apps.cli.options import Json, Whole, WholeOrNone, require_at_least
 from elman.apps.cli.output import error_console, output_console, print_json, say
+from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
     from elman.recipes.comparing import Compare
+
+
+POSITIONS = 1000
+"""Places of a text that --reach asks about."""
 
 
 def compare(
@@ -40,8 +45,9 @@ def compare(
         ),
     ] = False,
     positions: Annotated[
-        Whole, Parameter(help="--reach: places of the text that are asked about.")
-    ] = 1000,
+        WholeOrNone,
+        Parameter(help="--reach: places of the text that are asked about. [default: 1000]"),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Compare language models on one text: elman compare RUN … FILE.
@@ -50,17 +56,12 @@ def compare(
     are; the interval is of the bootstrap over blocks of the text, and the difference is to the row
     above, in pairs of the same blocks. Perplexities of different tokens are not set side by side.
     """
-    runs = tuple(Path(path) for path in paths if _is_run(path))
-    names = tuple(path for path in paths if not _is_run(path))
-    if not runs or not names:
-        raise SettingError(
-            "elman compare needs runs and a text",
-            got=f"{len(runs)} runs and {len(names)} files",
-            allowed="elman compare RUN … FILE",
-        )
+    runs, names = _parted(paths)
+    _require_fitting(reach, cache, markdown, picture, positions)
+    tell_stopped(runs)
     if reach:
-        require_at_least("--positions", positions, 2)
-        return _reach_on(runs, names, encoding, positions, picture, as_json=json)
+        asked = POSITIONS if positions is None else positions
+        return _reach_on(runs, names, encoding, asked, picture, as_json=json)
     return compare_on(
         runs,
         names,
@@ -131,8 +132,49 @@ def _reach_on(
     return 0
 
 
+def _parted(paths: list[str]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Return the runs among the paths, and what is text."""
+    runs = tuple(Path(path) for path in paths if _is_run(path))
+    names = tuple(path for path in paths if not _is_run(path))
+    for name in names:
+        if Path(name).is_dir():
+            say(f"note: {name} is no run, and is read as a folder of texts")
+    if not runs or not names:
+        raise SettingError(
+            "elman compare needs runs and a text",
+            got=f"{len(runs)} runs and {len(names)} files",
+            allowed="elman compare RUN … FILE",
+        )
+    return runs, names
+
+
+def _require_fitting(
+    reach: bool, cache: int, markdown: Path | None, picture: Path | None, positions: int | None
+) -> None:
+    """Refuse, before any work is done, options that would come to nothing."""
+    from elman.evaluation.drawing import picture_format
+
+    require_at_least("--cache", cache, 0)
+    if picture is not None:
+        picture_format(picture)
+    for path in filter(None, (markdown, picture)):
+        if not path.absolute().parent.is_dir():
+            raise SettingError("the folder to write to is not there", got=str(path.parent))
+    if reach and (cache or markdown is not None):
+        raise SettingError(
+            "--reach asks the runs alone, and writes no Markdown",
+            got="--cache" if cache else "--markdown",
+            hint="leave it out",
+        )
+    if positions is not None:
+        if not reach:
+            raise SettingError("--positions is of --reach", got="no --reach")
+        require_at_least("--positions", positions, 2)
+
+
 def _is_run(path: str) -> bool:
-    return (Path(path) / "config.toml").is_file()
+    """Return whether `path` is a run, or what is left of one: opening it tells what is missing."""
+    return any((Path(path) / name).is_file() for name in ("config.toml", "model.safetensors"))
 
 
 def _json(found: "Compare", names: tuple[str, ...]) -> dict[str, object]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from elman.apps.cli.output import error_console, say, score_table
 from elman.apps.cli.training_view import TITLES, TrainingView, tell_names
+from elman.checkpoints.run_folder import RunFolder
 from elman.config.text_settings import Level
 from elman.data.batches import TokenBatch
 from elman.evaluation.units import nats_to_bits
@@ -67,7 +68,9 @@ class LanguageView(TrainingView[PreparedText, LanguageModel, TokenBatch]):
                 say(f"warning: {title}: {score['warning']}")
 
     def next_step(self, path: str) -> str:
-        """Let it write."""
+        """Let it write; what reads from the end can only be scored."""
+        if RunFolder.open(path).settings.text.direction == "backward":
+            return f"score {path} FILE"
         return f"generate {path}"
 
 

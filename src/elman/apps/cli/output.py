@@ -1,6 +1,5 @@
 """How results are shown: JSON for programs on standard output, tables for people."""
 
-import json
 import math
 import shutil
 import sys
@@ -9,6 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from elman.checkpoints.json_values import readable_json
 
 
 def say(message: str) -> None:
@@ -53,8 +54,8 @@ def output_console() -> Console:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON object on standard output."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    """Print one JSON object on standard output; infinities are null beside a flag."""
+    print(readable_json(value))
 
 
 def score_table(scores: Mapping[str, Mapping[str, object]]) -> Table:
@@ -63,6 +64,8 @@ def score_table(scores: Mapping[str, Mapping[str, object]]) -> Table:
     table.add_column("")
     for name in scores:
         table.add_column(name, justify="right")
+    if any(score.get("first_infinite_token") is not None for score in scores.values()):
+        table.add_row("first impossible token, counted from 0", *map(_first_zero, scores.values()))
     for label, key, digits in _FIGURES:
         if "unknown" in key and not any(score.get("num_unknown") for score in scores.values()):
             continue
@@ -83,6 +86,11 @@ _FIGURES = (
     ("coverage", "coverage", 4),
     ("loss in nats", "loss_nats", 2),
 )
+
+
+def _first_zero(score: Mapping[str, object]) -> str:
+    place = score.get("first_infinite_token")
+    return "–" if place is None else f"{place:,}"
 
 
 def _figure(score: Mapping[str, object], key: str, digits: int) -> str:

@@ -70,8 +70,8 @@ def score(
     _require_one(files, minimal_pairs, per_token)
     texts, members = tuple(files or ()), tuple(ensemble or ())
     request = ScoreRequest(texts, encoding, unknown, per_token, batch_size, window, members)
-    task = _task_of(run, members)
     added = (mixing or MixingOptions()).mixing()
+    task = _task_of(run, (*members, *filter(None, [added.other])))
     rows = _RowScores(picture, columns or ColumnOptions(), sequences or PairScoreOptions())
     _require_fitting(task, request, minimal_pairs, rows, precision, added)
     if minimal_pairs is not None:

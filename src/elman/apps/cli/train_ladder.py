@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Whole
+from elman.apps.cli.options import Whole, require_at_least
 from elman.apps.cli.output import program, say
 from elman.apps.cli.train_options import FileOptions, Invocation, Out, RunOptions, invocation
 from elman.errors import SettingError
@@ -50,15 +50,13 @@ def ladder(
     asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
     if asked.resume:
         raise SettingError("a ladder is gone on with by the same command", got="--resume")
+    require_at_least("--cache", cache, 0)
     from elman.apps.cli.compare import compare_on
     from elman.apps.cli.training_run import train_request
-    from elman.recipes.ladder import ladder_text, rungs_named
-    from elman.recipes.language_model import LanguageTask
-    from elman.recipes.learning import merged_settings
+    from elman.recipes.ladder import checked_ladder, ladder_text, rungs_named
 
-    chosen = rungs_named(rungs or ())
-    settings = merged_settings(LanguageTask(), train_request(asked), ())
-    text = ladder_text(settings, out / "text")
+    chosen, request = rungs_named(rungs or ()), train_request(asked)
+    text = ladder_text(request, checked_ladder(chosen, request), out / "text")
     learnt = [rung for rung in chosen if not rung.is_counted]
     share = None if asked.budget_seconds is None else asked.budget_seconds / max(len(learnt), 1)
     for rung in chosen:
@@ -81,13 +79,10 @@ def _train(
     from elman.apps.cli.language_view import LanguageView
     from elman.apps.cli.training_run import run_training, train_request
     from elman.checkpoints.run_folder import STATE
-    from elman.config.kind_checks import acts_on_counts
-    from elman.recipes.counting import is_counted
+    from elman.recipes.ladder import request_of
     from elman.recipes.trained import is_finished
 
-    place, asked_for = asked.out / rung.name, asked.overrides
-    if rung.is_counted:
-        asked_for = tuple(one for one in asked_for if acts_on_counts(one.partition("=")[0].strip()))
+    place = asked.out / rung.name
     if is_finished(place):
         say(f"{rung.name} is finished")
         return 0
@@ -95,7 +90,6 @@ def _train(
         asked,
         out=place,
         files={name: (str(path),) for name, path in text._asdict().items()},
-        overrides=(*rung.overrides, *asked_for),
         budget_seconds=budget_seconds,
         as_json=False,
         started=time.monotonic(),
@@ -104,7 +98,7 @@ def _train(
         no_files: dict[str, tuple[str, ...]] = dict.fromkeys(one.files, ())
         going_on = replace(one, files=no_files, overrides=(), budget_seconds=None, config=None)
         return run_training(LanguageView(), replace(going_on, resume=True))
-    request = train_request(one)
-    if is_counted(request):
+    request = request_of(rung, train_request(one))
+    if rung.is_counted:
         return run_counting(request, one)
-    return run_training(LanguageView(), one)
+    return run_training(LanguageView(), one, request)

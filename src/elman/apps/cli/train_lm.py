@@ -33,9 +33,11 @@ def lm(
     asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
     asked = replace(asked, preset=preset or "")
     from elman.apps.cli.language_view import LanguageView
-    from elman.apps.cli.training_run import run_training, train_request
+    from elman.apps.cli.training_run import require_alone, run_training, train_request
     from elman.recipes.counting import finished_counts, is_counted
 
+    if asked.resume:
+        require_alone(asked)
     counted = finished_counts(asked.out) if asked.resume else None
     if counted is not None:
         from elman.apps.cli.counting_run import tell_finished

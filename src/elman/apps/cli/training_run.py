@@ -27,11 +27,18 @@ from elman.text.reading import read_text
 from elman.training.events import TrainingEvent, UpdateEvent, ValidationEvent
 
 
-def run_training(view: TrainingView[PreparedT, ModelT, BatchT], invocation: Invocation) -> int:
-    """Train or go on training, show it, and return the exit status."""
+def run_training(
+    view: TrainingView[PreparedT, ModelT, BatchT],
+    invocation: Invocation,
+    request: TrainRequest | None = None,
+) -> int:
+    """Train or go on training, show it, and return the exit status.
+
+    `request` is what is trained where that is not all that the options ask for.
+    """
     task = view.task.base.model.task
     if invocation.resume:
-        _require_alone(invocation)
+        require_alone(invocation)
         finished = finished_report(view.task, invocation.out)
         if finished is not None:
             say("this run is finished: there is nothing left to do")
@@ -41,7 +48,8 @@ def run_training(view: TrainingView[PreparedT, ModelT, BatchT], invocation: Invo
     else:
         try:
             with stages(error_console()) as on_stage:
-                run = start_run(view.task, train_request(invocation), on_stage=on_stage)
+                asked = train_request(invocation) if request is None else request
+                run = start_run(view.task, asked, on_stage=on_stage)
         except KeyboardInterrupt:
             say("interrupted before training began; nothing was kept")
             return EXIT_INTERRUPTED
@@ -128,7 +136,8 @@ def train_with_progress(
         )
 
 
-def _require_alone(invocation: Invocation) -> None:
+def require_alone(invocation: Invocation) -> None:
+    """Raise `SettingError` where --resume comes with options that the run has had already."""
     if (
         any(invocation.files.values())
         or invocation.overrides

@@ -124,7 +124,7 @@ class _Reader:
     def file(self) -> ArpaFile:
         preamble = "\n".join(self._until("\\data\\")).strip()
         counts, section = self._counts()
-        notices = []
+        notices, announced = [], len(counts)
         while counts and counts[-1] == 0:
             notices.append(f"grams of length {len(counts)} are announced and there are none")
             counts.pop()
@@ -134,13 +134,14 @@ class _Reader:
         while section is not None:
             length = self._length(section)
             grams, section = self._grams(length)
-            if length == len(counts) + 1 and not grams:
+            if len(counts) < length <= announced and not grams:
                 continue  # the empty section of a length that is announced with none
             if length != len(levels) + 1 or length > len(counts):
                 self._fail(f"a section of length {len(levels) + 1}", f"one of length {length}")
             if len(grams) != counts[length - 1]:
                 raise ConversionError(
-                    f"{self._name} has another number of {length}-grams than it announces",
+                    f"{self._name}, line {self._number:,} ends another number of {length}-grams "
+                    "than the file announces",
                     got=f"{len(grams):,}",
                     allowed=f"{counts[length - 1]:,}",
                 )
@@ -217,7 +218,7 @@ class _Reader:
 
     def _value(self, text: str) -> float:
         try:
-            value = float(text)
+            value = math.nan if "_" in text else float(text)
         except ValueError:
             value = math.nan
         if math.isnan(value) or value == math.inf:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from elman.checkpoints.foreign.arpa_file import ArpaFile, ArpaGram, SpeltGram
+from elman.checkpoints.foreign.arpa_file import LOG_ZERO, ArpaFile, ArpaGram, SpeltGram
 from elman.errors import ConversionError
 from elman.models.ngram.counting import LongArray
 from elman.models.ngram.tables import GramTable, NgramTables
@@ -89,14 +89,18 @@ def _table(
     keys: list[int] = []
     spelt: list[tuple[int, ...]] = []
     for gram in grams:
-        try:
-            words = tuple(ids[word] for word in gram.words)
-            keys.append(shorter[words[:-1]] * size + words[-1])
-        except KeyError:
+        missing = [word for word in gram.words if word not in ids]
+        if missing:
+            raise ConversionError(
+                f"{name}, line {gram.line:,} has a word that is none of the 1-grams", got=missing[0]
+            )
+        words = tuple(ids[word] for word in gram.words)
+        if words[:-1] not in shorter:
             raise ConversionError(
                 f"{name}, line {gram.line:,} has a gram whose beginning is in no shorter section",
                 got=" ".join(gram.words),
-            ) from None
+            )
+        keys.append(shorter[words[:-1]] * size + words[-1])
         spelt.append(words)
     keys_N = np.array(keys, dtype=np.int64)
     order_N = np.argsort(keys_N, kind="stable")
@@ -124,9 +128,9 @@ def _singles(
         if number == boundary_id:
             yield -math.inf, (START,), weight
             if log_prob > -math.inf:
-                yield log_prob / LN_10, (STOP,), None
+                yield _log10(log_prob), (STOP,), None
         elif log_prob > -math.inf or weight:
-            yield log_prob / LN_10, (spelling(number),), weight
+            yield _log10(log_prob), (spelling(number),), weight
 
 
 def _spelt(
@@ -150,4 +154,16 @@ def _spelt(
         *before, final = ids_K
         gram = [*(spelt(one, is_last=False) for one in before), spelt(final, is_last=True)]
         weight = None if last or final == boundary_id else float(level.back_off_N[row]) / LN_10
-        yield float(level.log_probs_N[row]) / LN_10, gram, weight
+        yield _log10(float(level.log_probs_N[row])), gram, weight
+
+
+def _log10(log_prob: float) -> float:
+    """Return ln p to the base 10. Raises `ConversionError` where the format would make it 0."""
+    value = log_prob / LN_10
+    if -math.inf < value <= LOG_ZERO:
+        raise ConversionError(
+            f"an ARPA file reads a probability of 1e{LOG_ZERO:.0f} and less as 0",
+            got=f"1e{value:.0f}",
+            hint="count anew with another smoothing, or a larger model.added_count",
+        )
+    return value
