@@ -18,6 +18,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from elman.checkpoints.run_folder import RunFolder
 from elman.decoding.filters import SamplingSettings
 from elman.decoding.sampling import draw
 from elman.kernels.dispatch import KernelPlan
@@ -100,8 +101,8 @@ def show(steps: list[Step], out: Path) -> None:
         told = told_by(step, out)
         if told is not None:
             score = told["scores"]["valid"]  # type: ignore[index]
-            model = open_trained(out / step.name).model
-            cells = (f"{model.parameter_count():,}", f"{told['seconds']:.0f}")
+            sizes = RunFolder.open(out / step.name).read_manifest().sizes
+            cells = (f"{sizes['parameters']:,}", f"{told['seconds']:.0f}")
             figures = (f"{score['nats_per_token']:.4f}", f"{score['perplexity']:.1f}")
             table.add_row(step.name, *cells, *figures)
     Console(width=100).print(table)

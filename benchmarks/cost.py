@@ -24,6 +24,7 @@ from elman.layers.stack import StackState
 from elman.models.language import LanguageModel
 from elman.models.language_models import new_language_model
 from elman.models.transformer import LayerCache, ReadCount
+from pictures import panel
 
 VOCABULARY, POSITIONS = 256, (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 MOST_SECONDS = 20.0
@@ -102,16 +103,10 @@ def without_cache(model: LanguageModel, most: int) -> dict[int, float]:
 
 
 def draw(rows: dict[str, dict[int, float]], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for name, row in rows.items():
-        axes.plot(list(row), [1e3 * seconds for seconds in row.values()], marker="o", label=name)
-    axes.set(xscale="log", yscale="log", xlabel="position", ylabel="milliseconds for one token")
-    axes.grid(color="#dddddd", lw=0.6)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    with panel(path) as axes:
+        for name, row in rows.items():
+            axes.plot(list(row), [1e3 * seconds for seconds in row.values()], "o-", label=name)
+        axes.set(xscale="log", yscale="log", xlabel="position", ylabel="milliseconds for one token")
 
 
 def main() -> None:

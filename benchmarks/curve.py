@@ -15,6 +15,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from pictures import panel
+
 Points = list[tuple[float, int, float]]
 """Seconds, updates, perplexity."""
 
@@ -31,19 +33,13 @@ def points_of(run: Path) -> Points:
 
 
 def draw(curves: dict[str, Points], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for name, points in curves.items():
-        axes.plot([p[0] / 60 for p in points], [p[2] for p in points], "o-", ms=3, label=name)
-    axes.set(xlabel="minutes", ylabel="validation perplexity", yscale="log")
     ticks = [90, 100, 110, 130, 150, 200, 250, 300, 400]
-    axes.set_yticks(ticks, [str(tick) for tick in ticks])
-    axes.minorticks_off()
-    axes.grid(color="#dddddd", lw=0.6)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    with panel(path) as axes:
+        for name, points in curves.items():
+            axes.plot([p[0] / 60 for p in points], [p[2] for p in points], "o-", ms=3, label=name)
+        axes.set(xlabel="minutes", ylabel="validation perplexity", yscale="log")
+        axes.set_yticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
 
 
 def main() -> None:

@@ -226,6 +226,9 @@ def test_a_ladder_is_gone_on_with_by_the_same_command_alone(
     assert "another text than" in refusal(elman(*command, "--data", other, *more))
     assert "another settings than" in refusal(elman(*command, "--data", book, *more[:3]))
     fresh = ("train", "ladder", "--data", book, "--out", tmp_path / "fresh")
+    for written, told in (("[model", "is not valid TOML"), ("model = 3", "must be a section of")):
+        config.write_text(written, encoding="utf-8")
+        assert told in refusal(elman(*fresh, "--rungs", "gru", "--config", config))
     for options, told in (
         (
             ("--rungs", "gru", "--set=model.kind=lstm"),

@@ -107,6 +107,15 @@ def acts_with_kind(key: str, kind: str) -> bool:
     )
 
 
+def acts_in(key: str, settings: Settings) -> bool:
+    """Return whether the setting `key` says something where all else is as in `settings`."""
+    return acts_with_kind(key, settings.model.kind) and all(
+        _value_of(settings, decider) in values
+        for name, decider, values in _ACTS_ONLY_WITH
+        if name == key
+    )
+
+
 def check_settings(settings: Settings) -> None:
     """Raise `SettingError` for the first value out of its range, and for the first clash.
 

@@ -7,13 +7,16 @@ from pydantic import Field
 
 from elman.config.reading_settings import ReadingModel
 
+LONGEST_GRAM = 64
+"""The longest sequences that can be counted."""
+
 
 @dataclass(frozen=True)
 class NgramModel(ReadingModel):
     """How sequences of tokens are counted, and what probabilities become of the counts."""
 
     order: Annotated[
-        Annotated[int, Field(ge=1, le=64)] | Literal["auto"],
+        Annotated[int, Field(ge=1, le=LONGEST_GRAM)] | Literal["auto"],
         Field(
             description="ngram: longest sequence counted (N), so that N - 1 tokens are looked back "
             "at; auto: the one of least held-out loss."

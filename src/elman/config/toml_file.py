@@ -35,21 +35,10 @@ def settings_from_toml(
     where it is no TOML, for an unknown section or key (naming the nearest known one), and for a
     value that its setting cannot have.
     """
-    try:
-        tables = tomllib.loads(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError) as error:
-        raise SettingError(f"{name} is not valid TOML", got=str(error)) from None
+    tables = _tables_of(text, name)
     values = _values_of(base or Settings())
     known = {facts.key: facts for facts in setting_facts()}
     for section, table in tables.items():
-        if section not in section_classes():
-            raise _unknown_key(section, known, name)
-        if not isinstance(table, dict):
-            raise SettingError(
-                f"{section} in {name} must be a section of settings",
-                got=shown(table),
-                hint=f"write [{section}] on a line of its own, and below it key = value",
-            )
         for key, value in table.items():
             full = f"{section}.{key}"
             if full not in known:
@@ -58,16 +47,23 @@ def settings_from_toml(
     return _settings_of(values)
 
 
-def without_settings(text: str, drop: Callable[[str], bool]) -> str:
-    """Return the valid TOML `text` without settings whose key, as in model.order, `drop` names.
+def keys_of_toml(text: str, *, name: str = "the configuration") -> list[str]:
+    """Return the keys, as model.order, that the TOML `text` sets; raises where it is no TOML."""
+    tables = _tables_of(text, name)
+    return [f"{section}.{key}" for section, table in tables.items() for key in table]
 
-    Its comments are lost.
+
+def without_settings(
+    text: str, drop: Callable[[str], bool], *, name: str = "the configuration"
+) -> str:
+    """Return the TOML `text` without the settings whose key, as model.order, `drop` names.
+
+    Its comments are lost. Raises as `settings_from_toml` where it is no TOML.
     """
-    tables = tomllib.loads(text.removeprefix("\ufeff"))
     return tomli_w.dumps(
         {
-            section: {name: value for name, value in table.items() if not drop(f"{section}.{name}")}
-            for section, table in tables.items()
+            section: {key: value for key, value in table.items() if not drop(f"{section}.{key}")}
+            for section, table in _tables_of(text, name).items()
         }
     )
 
@@ -94,8 +90,8 @@ def apply_overrides(settings: Settings, overrides: Iterable[str]) -> Settings:
     known = {facts.key: facts for facts in setting_facts()}
     values = _values_of(settings)
     for override in overrides:
-        key, equals, raw = override.partition("=")
-        key = key.strip()
+        key = key_of_override(override)
+        _, equals, raw = override.partition("=")
         if not equals:
             raise SettingError(
                 "--set takes section.key=value",
@@ -107,6 +103,29 @@ def apply_overrides(settings: Settings, overrides: Iterable[str]) -> Settings:
         facts = known[key]
         values[facts.section, facts.name] = check_value(facts, _read_value(facts, raw.strip()))
     return _settings_of(values)
+
+
+def key_of_override(override: str) -> str:
+    """Return the key of an override, such as model.order of model.order=3."""
+    return override.partition("=")[0].strip()
+
+
+def _tables_of(text: str, name: str) -> dict[str, dict[str, Any]]:
+    """Return the sections of the TOML `text`; raises `SettingError` for anything else."""
+    try:
+        tables = tomllib.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:
+        raise SettingError(f"{name} is not valid TOML", got=str(error)) from None
+    for section, table in tables.items():
+        if section not in section_classes():
+            raise _unknown_key(section, {facts.key: facts for facts in setting_facts()}, name)
+        if not isinstance(table, dict):
+            raise SettingError(
+                f"{section} in {name} must be a section of settings",
+                got=shown(table),
+                hint=f"write [{section}] on a line of its own, and below it key = value",
+            )
+    return tables
 
 
 def _values_of(settings: Settings) -> dict[tuple[str, str], object]:

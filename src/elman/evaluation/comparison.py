@@ -19,9 +19,9 @@ from elman.evaluation.significance import (
     paired_bootstrap,
     ratio_of_sums,
 )
-from elman.evaluation.surprisal import TokenRows
+from elman.evaluation.surprisal import BITS_PER_NAT, TokenRows
 from elman.evaluation.text_blocks import TextBlocks
-from elman.evaluation.units import LanguageScore, nats_to_bits
+from elman.evaluation.units import LanguageScore
 
 FEWEST_BLOCKS = 5
 """With fewer blocks an interval says nothing."""
@@ -112,7 +112,7 @@ def compare_models(models: Sequence[Compared], *, seed: int = 1) -> ModelCompari
     """
     if not models:
         raise DataError("there is nothing to compare", got="no run")
-    counts = [np.stack((one.nats_B * nats_to_bits(1.0), one.bytes_B), axis=1) for one in models]
+    counts = [np.stack((one.nats_B * BITS_PER_NAT, one.bytes_B), axis=1) for one in models]
     num_blocks = len(counts[0])
     enough = num_blocks >= FEWEST_BLOCKS
     rows = []

@@ -49,8 +49,8 @@ class ClassSplit(SoftmaxReadout):
                 hint="leave it empty to have them chosen",
             )
         self.cutoffs = tuple(cutoffs)
-        self.class_sizes = tuple(right - left for left, right in pairwise(borders[1:]))
-        """Words of each class after the head."""
+        self.sizes = tuple(right - left for left, right in pairwise(borders))
+        """Words of the head, then of each class."""
         self.register_buffer("place_of_id_V", torch.arange(vocabulary_size))
 
     @abstractmethod
@@ -74,8 +74,7 @@ class ClassSplit(SoftmaxReadout):
         features_NF = self.features(states_NH)
         head, *classes = self.class_words()
         places_N = self.place_of_id_V.index_select(0, targets_N)
-        borders = torch.tensor(self.cutoffs, device=places_N.device)
-        class_N = torch.bucketize(places_N, borders, right=True)
+        class_N = self._classes_of(places_N)
         head_N = torch.where(class_N == 0, places_N, self.cutoffs[0] - 1 + class_N)
         parts = [Softmax(features_NF, head.weight, head.bias, head_N, None)]
         for number, words in enumerate(classes):
@@ -86,6 +85,11 @@ class ClassSplit(SoftmaxReadout):
             within_N = places_N.index_select(0, rows_N) - self.cutoffs[number]
             parts.append(Softmax(own_NF, words.weight, words.bias, within_N, rows_N))
         return parts
+
+    def _classes_of(self, places_N: Tensor) -> Tensor:
+        """Return the class that each place is in, 0 for the head."""
+        borders = torch.tensor(self.cutoffs, device=places_N.device)
+        return torch.bucketize(places_N, borders, right=True)
 
     def _by_id(self, head_BTV: Tensor, classes_BTV: Sequence[Tensor]) -> Tensor:
         """Return log p of every id from the scores of the head and of the words in each class."""
@@ -131,7 +135,7 @@ class ClassSplitReadout(ClassSplit):
         self.bias = nn.Parameter(torch.zeros(num_entries))
         self.tails = nn.ModuleList(
             ClassTail(hidden_size, max(1, int(hidden_size / divisor**place)), size)
-            for place, size in enumerate(self.class_sizes, start=1)
+            for place, size in enumerate(self.sizes[1:], start=1)
         )
         self._reset_biases()
 

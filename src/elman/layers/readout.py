@@ -69,6 +69,28 @@ class SoftmaxReadout(TokenReadout):
     bias: nn.Parameter
 
 
+def projection_between(hidden_size: int, width: int) -> nn.Parameter | None:
+    """Return P [F, H], zeros, from states of H to features of F = `width`; None where F = H."""
+    return None if width == hidden_size else nn.Parameter(torch.zeros(width, hidden_size))
+
+
+def projected(states_BTH: Tensor, projection: nn.Parameter | None) -> Tensor:
+    """Return the features P states_BTH, the states themselves without P."""
+    return states_BTH if projection is None else linear(states_BTH, projection)
+
+
+def draw_projection(projection: nn.Parameter | None, generator: torch.Generator) -> None:
+    """Draw P, where it is there, uniformly from ±1/√(F · H).
+
+    An embedding has entries of order 1, so that P needs the factor 1/√F for logits of the size of
+    the states, which puts a new model near the uniform distribution.
+    """
+    if projection is not None:
+        bound = 1.0 / math.sqrt(projection.numel())
+        with torch.no_grad():
+            projection.uniform_(-bound, bound, generator=generator)
+
+
 class Readout(SoftmaxReadout):
     """logits_t = W (P states_t) + b, with W [V, F], b [V]; the projection P [F, H] only when F ≠ H.
 
@@ -85,13 +107,11 @@ class Readout(SoftmaxReadout):
             tied = nn.Parameter(torch.zeros(vocabulary_size, hidden_size))
         self.weight = tied
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        self.projection: nn.Parameter | None = None
-        if tied.shape[1] != hidden_size:
-            self.projection = nn.Parameter(torch.zeros(tied.shape[1], hidden_size))
+        self.projection = projection_between(hidden_size, tied.shape[1])
 
     def project(self, states_BTH: Tensor) -> Tensor:
         """Return the features [..., F] that meet `weight`: the states themselves without P."""
-        return states_BTH if self.projection is None else linear(states_BTH, self.projection)
+        return projected(states_BTH, self.projection)
 
     def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
         """Return the one softmax over the whole vocabulary, in which every row takes part."""
@@ -102,15 +122,9 @@ class Readout(SoftmaxReadout):
         return product(self.project(states_BTH), self.weight, self.bias)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw W uniformly from ±1/√H, or, tied, P alone from ±1/√(F · H); b becomes 0.
-
-        An embedding has entries of order 1, so that P needs the factor 1/√F for logits of the size
-        of the states, which puts a new model near the uniform distribution.
-        """
+        """Draw W uniformly from ±1/√H, or, tied, P alone (`draw_projection`); b becomes 0."""
+        draw_projection(self.projection, generator)
         with torch.no_grad():
-            if self.projection is not None:
-                bound = 1.0 / math.sqrt(self.projection.numel())
-                self.projection.uniform_(-bound, bound, generator=generator)
             if not self._is_tied:
                 bound = 1.0 / math.sqrt(self.weight.shape[1])
                 self.weight.uniform_(-bound, bound, generator=generator)

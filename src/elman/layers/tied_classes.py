@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from elman.layers.class_split import ClassSplit, ClassWords
-from elman.layers.readout import Product
+from elman.layers.readout import Product, draw_projection, projected, projection_between
 
 FEW_STRAYS = 16
 """As many ids as this may stand in a class that their counts do not put them in: special tokens
@@ -38,9 +38,7 @@ class TiedClassSplitReadout(ClassSplit):
         self.bias = nn.Parameter(torch.zeros(len(tied)))
         self.class_weight = nn.Parameter(torch.zeros(len(cutoffs), width))
         self.class_bias = nn.Parameter(torch.zeros(len(cutoffs)))
-        self.projection: nn.Parameter | None = None
-        if width != hidden_size:
-            self.projection = nn.Parameter(torch.zeros(width, hidden_size))
+        self.projection = projection_between(hidden_size, width)
         self._reset_biases()
 
     def order_by(self, counts_V: Tensor) -> None:
@@ -51,27 +49,24 @@ class TiedClassSplitReadout(ClassSplit):
         """
         super().order_by(counts_V)
         ids_V = torch.arange(len(counts_V), device=self.place_of_id_V.device)
-        borders = torch.tensor(self.cutoffs, device=ids_V.device)
-        wanted_V = torch.bucketize(self.place_of_id_V, borders, right=True)
-        strays = int((wanted_V != torch.bucketize(ids_V, borders, right=True)).sum())
+        strays = int((self._classes_of(self.place_of_id_V) != self._classes_of(ids_V)).sum())
         if strays <= FEW_STRAYS:
             self.place_of_id_V.copy_(ids_V)
 
     def features(self, states_BTH: Tensor) -> Tensor:
         """Return f [..., E]: the states themselves without P."""
-        return states_BTH if self.projection is None else linear(states_BTH, self.projection)
+        return projected(states_BTH, self.projection)
 
     def class_words(self) -> Sequence[ClassWords]:
         """Return the rows of each class, gathered only where places are not ids."""
         weight, bias = self.weight, self.bias
-        sizes = [self.cutoffs[0], *self.class_sizes]
         by_place = self._ids_by_place()
         rows = weight if by_place is None else weight.index_select(0, by_place)
         biases = bias if by_place is None else bias.index_select(0, by_place)
         parts = [
             ClassWords(None, *part)
             for part in zip(
-                rows.split_with_sizes(sizes), biases.split_with_sizes(sizes), strict=True
+                rows.split_with_sizes(self.sizes), biases.split_with_sizes(self.sizes), strict=True
             )
         ]
         head = ClassWords(
@@ -88,7 +83,7 @@ class TiedClassSplitReadout(ClassSplit):
         by_place = self._ids_by_place()
         if by_place is not None:
             scores = scores.index_select(-1, by_place)
-        words, *within = scores.split_with_sizes([self.cutoffs[0], *self.class_sizes], dim=-1)
+        words, *within = scores.split_with_sizes(self.sizes, dim=-1)
         classes = product(features, self.class_weight, self.class_bias)
         return self._by_id(torch.cat([words, classes], dim=-1), within)
 
@@ -98,16 +93,14 @@ class TiedClassSplitReadout(ClassSplit):
         Biases become 0, those of the classes ln of their number of words: with small embeddings a
         new model is near the uniform distribution.
         """
+        draw_projection(self.projection, generator)
         with torch.no_grad():
-            if self.projection is not None:
-                bound = 1.0 / math.sqrt(self.projection.numel())
-                self.projection.uniform_(-bound, bound, generator=generator)
             self.class_weight.zero_()
         self._reset_biases()
 
     def describe(self) -> str:
         """Return the number of frequent words and the sizes of the classes."""
-        classes = " and ".join(f"{size:,}" for size in self.class_sizes)
+        classes = " and ".join(f"{size:,}" for size in self.sizes[1:])
         return f"split by frequency: {self.cutoffs[0]:,} words, then classes of {classes}, tied"
 
     def _ids_by_place(self) -> Tensor | None:
@@ -120,5 +113,5 @@ class TiedClassSplitReadout(ClassSplit):
     def _reset_biases(self) -> None:
         with torch.no_grad():
             self.bias.zero_()
-            for number, size in enumerate(self.class_sizes):
+            for number, size in enumerate(self.sizes[1:]):
                 self.class_bias[number] = math.log(size)

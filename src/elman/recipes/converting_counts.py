@@ -1,7 +1,7 @@
 """Count models into ARPA files and out of them, each with its proof."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,6 +19,7 @@ from elman.checkpoints.foreign.arpa_tables import (
 )
 from elman.checkpoints.foreign.proof import Proof, prove
 from elman.config.model_settings import ModelSettings
+from elman.config.ngram_settings import LONGEST_GRAM
 from elman.config.text_settings import Level, TextSettings
 from elman.errors import ConversionError, DataError
 from elman.models.ngram.counting import joined
@@ -32,8 +33,6 @@ from elman.text.vocabulary import BOUNDARY, UNK, Vocabulary, specials_for
 from elman.text.words import WordTokenizer
 
 PROVEN_SEQUENCES, PROVEN_LENGTH = 200, 12
-MOST_ORDER = 64
-"""The longest sequences that `model.order` allows."""
 _SPELT: Mapping[str, str] = MappingProxyType({BOUNDARY: STOP, UNK: UNKNOWN})
 
 
@@ -48,7 +47,7 @@ def export_arpa(model: NgramLanguageModel, tokenizer: Tokenizer, out: Path) -> P
         file.writelines(arpa_lines(levels, counts, ""))
     tokenizer_path(out).write_text(tokenizer.to_json(), encoding="utf-8")
     parsed = parse_file(out)
-    ids = _ids(tokenizer)
+    ids = _ids(tokenizer.vocabulary, words)
     tables, _ = tables_of_arpa(parsed, ids, len(words), str(out))
     return _proof(parsed, tables, tokenizer, ids)
 
@@ -63,17 +62,17 @@ def import_arpa(
     a file that is not of the format.
     """
     parsed = parse_file(path)
-    if len(parsed.levels) > MOST_ORDER:
+    if len(parsed.levels) > LONGEST_GRAM:
         raise ConversionError(
             f"{path} counts longer sequences than a run can hold",
             got=f"order {len(parsed.levels)}",
-            allowed=f"{MOST_ORDER} at most",
+            allowed=f"{LONGEST_GRAM} at most",
         )
     beside = tokenizer_path(path)
     notices = [*parsed.notices]
     if beside.is_file():
         tokenizer = tokenizer_from_json(read_utf8(beside))
-        ids = _ids(tokenizer)
+        ids = _ids(tokenizer.vocabulary, map(spelling, tokenizer.vocabulary.symbols))
     else:
         tokenizer, told, ids = _tokenizer_of(parsed, level)
         notices += told
@@ -116,7 +115,7 @@ def parse_file(path: Path) -> ArpaFile:
     except DataError as error:
         raise ConversionError(
             f"{path} is no text in UTF-8",
-            got=str(error).partition(";")[0],
+            got=error.what,
             hint="write it as UTF-8",
         ) from None
 
@@ -125,9 +124,12 @@ def _escaped(sign: str) -> str:
     return "\\x20" if sign == " " else sign.encode("unicode_escape").decode()
 
 
-def _ids(tokenizer: Tokenizer) -> dict[str, int]:
-    vocabulary = tokenizer.vocabulary
-    ids = {spelling(symbol): number for number, symbol in enumerate(vocabulary.symbols)}
+def _ids(vocabulary: Vocabulary, words: Iterable[str]) -> dict[str, int]:
+    """Return the id of each word; `words` are the symbols of the vocabulary as the file has them.
+
+    Both marks of a line are its boundary.
+    """
+    ids = {word: number for number, word in enumerate(words)}
     if vocabulary.boundary_id is not None:
         ids[START] = ids[STOP] = vocabulary.boundary_id
     return ids
@@ -172,11 +174,7 @@ def _tokenizer_of(
     symbols = [_unescaped(word, level) for word in spelt]
     vocabulary = Vocabulary((*specials, *symbols), specials)
     kind = CharacterTokenizer if level == "char" else WordTokenizer
-    ids = {word: number for number, word in enumerate(spelt, len(specials))}
-    if vocabulary.unk_id is not None:
-        ids[UNKNOWN] = vocabulary.unk_id
-    if vocabulary.boundary_id is not None:
-        ids[START] = ids[STOP] = vocabulary.boundary_id
+    ids = _ids(vocabulary, (*map(spelling, specials), *spelt))
     return kind(vocabulary, settings), tuple(notices), ids
 
 

@@ -155,7 +155,6 @@ def _counted(
     size = len(vocabulary)
     never = no_outcomes(settings, vocabulary)
     where = occurrences(settings, vocabulary, prepared.parts["train"])
-    tried: tuple[OrderTried, ...] = ()
     if model.order == "auto":
         if "valid" not in prepared.parts:
             raise SettingError(
@@ -165,12 +164,9 @@ def _counted(
             )
         held_out = occurrences(settings, vocabulary, prepared.parts["valid"])
         grams = count_grams(where, order=MOST_ORDER[settings.text.level], vocabulary_size=size)
-        tried = tuple(_tries(grams, held_out, model, size, never, on_stage))
-        best = min(tried, key=lambda one: one.nats_per_token)
-        grams = grams[: best.order]
-    else:
-        grams = count_grams(where, order=model.order, vocabulary_size=size)
-    return _estimated(grams, model, size, never), tried
+        return _best_order(grams, held_out, model, size, never, on_stage)
+    grams = count_grams(where, order=model.order, vocabulary_size=size)
+    return _estimated(grams, model, size, never), ()
 
 
 def _estimated(
@@ -189,25 +185,33 @@ def _estimated(
     return replace(found, tables=prune(found.tables, model.prune), notices=notices)
 
 
-def _tries(
+def _best_order(
     grams: tuple[GramCounts, ...],
     held_out: Occurrences,
     model: ModelSettings,
     size: int,
     never: Sequence[int],
     on_stage: Callable[[str], None],
-) -> Iterator[OrderTried]:
-    best, worse = float("inf"), 0
+) -> tuple[Estimate, tuple[OrderTried, ...]]:
+    """Return the tables of the order of least held-out loss, and every order that was tried.
+
+    The first one stands where all are infinite.
+    """
+    best: Estimate | None = None
+    tried: list[OrderTried] = []
+    least, worse = float("inf"), 0
     for order in range(1, len(grams) + 1):
         on_stage(f"trying order {order} …")
         found = _estimated(grams[:order], model, size, never)
-        tables = found.tables
-        nats = float(-tables.log_probs(held_out).mean())
-        yield OrderTried(order, nats, tables.share_of_known_histories(held_out))
-        worse = 0 if nats < best else worse + 1
-        best = min(best, nats)
+        nats = float(-found.tables.log_probs(held_out).mean())
+        tried.append(OrderTried(order, nats, found.tables.share_of_known_histories(held_out)))
+        worse = 0 if nats < least else worse + 1
+        if best is None or nats < least:
+            best, least = found, nats
         if worse == PATIENCE:
-            return
+            break
+    assert best is not None  # order 1 is always tried
+    return best, tuple(tried)
 
 
 def _sequences(

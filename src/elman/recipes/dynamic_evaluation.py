@@ -108,7 +108,7 @@ class DynamicScorer(TokenScorer):
                 known = held[0].shape[1]
                 part = slice(new, new + self.segment - known)
                 ids, targets = (
-                    torch.cat((old, one[:, part]), dim=1).clone()
+                    torch.cat((old, one[:, part]), dim=1)
                     for old, one in zip(held, (ids_BT, targets_BT), strict=True)
                 )
                 output = self._model(ids, tuple(before), plan=self._plan)

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,12 @@ import numpy as np
 from elman.checkpoints.atomic_files import write_atomically
 from elman.config.checks import acts_with_kind
 from elman.config.settings import Settings
-from elman.config.toml_file import settings_from_toml, without_settings
+from elman.config.toml_file import (
+    key_of_override,
+    keys_of_toml,
+    settings_from_toml,
+    without_settings,
+)
 from elman.data.splits import line_starts, split_lines, split_stream
 from elman.errors import DataError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
@@ -83,17 +87,16 @@ def rungs_named(names: Iterable[str]) -> tuple[Rung, ...]:
 def request_of(rung: Rung, request: TrainRequest) -> TrainRequest:
     """Return what is asked of one rung: the settings that act on it, and what makes it above them.
 
-    Raises `SettingError` for a settings file that is none.
+    Raises `SettingError` for a settings file that is no TOML.
     """
 
     def drop(key: str) -> bool:
         return not acts_with_kind(key, rung.kind)
 
-    settings_from_toml(request.config_text, name=request.config_name)
-    overrides = (one for one in request.overrides if not drop(one.partition("=")[0].strip()))
+    overrides = (one for one in request.overrides if not drop(key_of_override(one)))
     return replace(
         request,
-        config_text=without_settings(request.config_text, drop),
+        config_text=without_settings(request.config_text, drop, name=request.config_name),
         overrides=(*overrides, *rung.overrides),
     )
 
@@ -104,14 +107,14 @@ def checked_ladder(rungs: Sequence[Rung], request: TrainRequest) -> Settings:
     Raises `SettingError` for a setting that acts on no rung, for a kind of model, which is that of
     the rung, and for what one of them cannot be.
     """
-    tables = tomllib.loads(request.config_text.removeprefix("\ufeff"))
-    keys = [f"{section}.{name}" for section, table in tables.items() for name in table]
-    keys += [one.partition("=")[0].strip() for one in request.overrides]
-    for key in keys:
+    settings_from_toml(request.config_text, name=request.config_name)  # names what is unknown
+    keys = keys_of_toml(request.config_text)
+    for key in (*keys, *map(key_of_override, request.overrides)):
         if key == "model.kind":
             raise SettingError("each rung of a ladder has its own model.kind", got=key)
         if not any(acts_with_kind(key, rung.kind) for rung in rungs):
-            raise SettingError(f"{key} acts on none of the rungs", got=", ".join(_names(rungs)))
+            names = ", ".join(rung.name for rung in rungs)
+            raise SettingError(f"{key} acts on none of the rungs", got=names)
     found = [merged_settings(LanguageTask(), request_of(rung, request), ()) for rung in rungs]
     return found[0]
 
@@ -194,10 +197,6 @@ def _corpus(
         repeats=repeats or settings.data.repeats,
         scratch=scratch,
     )
-
-
-def _names(rungs: Sequence[Rung]) -> list[str]:
-    return [rung.name for rung in rungs]
 
 
 def _parts(settings: Settings, text: str | list[str], *, valid: bool, test: bool) -> Iterator[str]:

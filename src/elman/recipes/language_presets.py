@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from elman.config.checks import acts_with_kind
+from elman.config.checks import acts_in
 from elman.config.settings import Settings
+from elman.config.toml_file import key_of_override
 from elman.recipes.presets import named_preset
 
 _WORDS = (
@@ -102,14 +103,9 @@ CHARACTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def language_preset(name: str, early: Settings) -> tuple[str, ...]:
     """Return the overrides of "small", "medium" or "large" at the level of tokens in `early`.
 
-    Those that say nothing to its kind of model, or to lines, are left out. Raises `SettingError`
-    for another name.
+    Those that say nothing beside what `early` has, to its kind of model or to lines, are left out.
+    Raises `SettingError` for another name.
     """
     presets = WORDS if early.text.level in ("word", "bpe") else CHARACTERS
-    found = ((one.partition("=")[0], one) for one in named_preset(presets, name))
-    return tuple(
-        one
-        for key, one in found
-        if acts_with_kind(key, early.model.kind)
-        and (key != "training.window_deviation" or early.text.unit == "stream")
-    )
+    found = named_preset(presets, name)
+    return tuple(one for one in found if acts_in(key_of_override(one), early))

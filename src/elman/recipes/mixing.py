@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from elman.data.token_array import LineArray
 from elman.errors import DataError, RunError, SettingError
@@ -22,6 +23,7 @@ from elman.evaluation.scorers import (
     MixtureScorer,
     ModelScorer,
     TokenScorer,
+    mixed_nats,
 )
 from elman.evaluation.units import LanguageScore
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
@@ -201,8 +203,9 @@ def fitted_weight(
     """
     weight = 0.5
     with np.errstate(invalid="ignore"):
-        # What is impossible to both says nothing of either: its ratio is 1.
-        difference_N = np.nan_to_num(first_N - second_N, nan=0.0, posinf=700.0, neginf=-700.0)
+        difference_N = first_N - second_N
+    # What is impossible to both says nothing of either: its ratio is 1.
+    difference_N = np.where(np.isnan(difference_N), 0.0, difference_N)
     ratio_N = np.exp(np.clip(difference_N, -700.0, 700.0))
     for _ in range(STEPS):
         weight = float(np.mean(weight * ratio_N / (1.0 - weight + weight * ratio_N)))
@@ -212,11 +215,9 @@ def fitted_weight(
 def _mixed_loss(
     first_N: npt.NDArray[np.float64], second_N: npt.NDArray[np.float64], weight: float
 ) -> float:
-    """Return the mean of −ln((1 − λ) e^−first + λ e^−second); of a second that is NaN the first."""
-    with np.errstate(divide="ignore"):
-        ways = np.log1p(-weight) - first_N, np.log(weight) - second_N
-    both_N = np.where(np.isnan(second_N), -first_N, np.logaddexp(*ways))
-    return float(-both_N.mean())
+    """Return the mean nats of the mixture."""
+    first_1N, second_1N = (torch.from_numpy(nats_N)[None] for nats_N in (first_N, second_N))
+    return float(mixed_nats(first_1N, second_1N, weight).mean())
 
 
 def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> CacheScorer:
@@ -237,8 +238,9 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> 
     tried: list[tuple[float, float, float]] = []
     for flatness in FLATNESSES if mixing.flatness is None else (mixing.flatness,):
         recalled_N = texts.nats(scorer(flatness, 1.0))
-        weight, loss = fitted_weight(own_N, recalled_N)
-        if mixing.cache_weight is not None:
+        if mixing.cache_weight is None:
+            weight, loss = fitted_weight(own_N, recalled_N)
+        else:
             weight = mixing.cache_weight
             loss = _mixed_loss(own_N, recalled_N, weight)
         tried.append((loss, flatness, weight))

@@ -81,17 +81,11 @@ def _for_characters(num_tokens: int) -> list[str]:
 def _for_words(early: Settings, num_tokens: int) -> list[str]:
     size = 256 if num_tokens >= 200_000 else 128
     lanes = max(1, min(32, num_tokens // 1_000))
-    model = early.model
-    if model.input == "one-hot":
-        vectors = []
-    else:
-        # Classes that a person wants narrower have matrices of their own, and so has an output
-        # that sees the window by itself.
-        tied = model.tail_divisor == ModelSettings().tail_divisor and not model.direct_connections
-        vectors = [f"model.embedding_size={size}", f"model.tie_weights={str(tied).lower()}"]
+    vectors = [f"model.embedding_size={size}"] if early.model.input == "embedding" else []
     return [
         *vectors,
         f"model.hidden_size={size}",
+        f"model.tie_weights={str(_may_tie(early.model)).lower()}",
         "model.dropout=0.3",
         "training.window=35",
         f"training.batch_size={lanes}",
@@ -100,17 +94,27 @@ def _for_words(early: Settings, num_tokens: int) -> list[str]:
 
 def _for_transformer(early: Settings, num_tokens: int) -> list[str]:
     small = num_tokens < 100_000
-    narrow = early.model.tail_divisor == ModelSettings().tail_divisor
+    tied = early.text.level in ("word", "bpe") and _may_tie(early.model)
     suggestions = [
         f"model.hidden_size={128 if small else 256}",
         f"model.num_layers={2 if small else 4}",
         f"model.dropout={0.2 if small else 0.1}",
         f"training.batch_size={8 if small else 16}",
-        f"model.tie_weights={str(early.text.level in ('word', 'bpe') and narrow).lower()}",
+        f"model.tie_weights={str(tied).lower()}",
     ]
     if early.text.unit == "stream":
         suggestions.append("training.window=128")
     return suggestions
+
+
+def _may_tie(model: ModelSettings) -> bool:
+    """Return whether an output can be the embedding: it is there, and the output has its width.
+
+    Classes that a person wants narrower have matrices of their own, and so has an output that sees
+    a window by itself.
+    """
+    usual = model.tail_divisor == ModelSettings().tail_divisor
+    return model.input == "embedding" and usual and not model.direct_connections
 
 
 def _for_lines(early: Settings, num_tokens: int) -> list[str]:

@@ -153,8 +153,9 @@ def _require_fitting(
 ) -> None:
     """Refuse, before any work is done, options that would come to nothing."""
     from elman.evaluation.drawing import picture_format
+    from elman.recipes.mixing import Mixing
 
-    require_at_least("--cache", cache, 0)
+    Mixing(cache_size=cache)  # refuses now what it would refuse once a run is scored
     if picture is not None:
         picture_format(picture)
     for path in filter(None, (markdown, picture)):

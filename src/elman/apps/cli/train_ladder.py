@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Whole, require_at_least
+from elman.apps.cli.options import Whole
 from elman.apps.cli.output import program, say
 from elman.apps.cli.train_options import FileOptions, Invocation, Out, RunOptions, invocation
 from elman.errors import SettingError
@@ -50,11 +50,12 @@ def ladder(
     asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
     if asked.resume:
         raise SettingError("a ladder is gone on with by the same command", got="--resume")
-    require_at_least("--cache", cache, 0)
     from elman.apps.cli.compare import compare_on
     from elman.apps.cli.training_run import train_request
     from elman.recipes.ladder import checked_ladder, ladder_text, rungs_named
+    from elman.recipes.mixing import Mixing
 
+    Mixing(cache_size=cache)  # refuses now what it would refuse once all is trained
     chosen, request = rungs_named(rungs or ()), train_request(asked)
     text = ladder_text(request, checked_ladder(chosen, request), out / "text")
     learnt = [rung for rung in chosen if not rung.is_counted]

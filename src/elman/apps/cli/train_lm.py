@@ -36,10 +36,9 @@ def lm(
     from elman.apps.cli.training_run import require_alone, run_training, train_request
     from elman.recipes.counting import finished_counts, is_counted
 
-    if asked.resume:
-        require_alone(asked)
     counted = finished_counts(asked.out) if asked.resume else None
     if counted is not None:
+        require_alone(asked)
         from elman.apps.cli.counting_run import tell_finished
 
         return tell_finished(asked.out, counted, as_json=asked.as_json)

@@ -227,9 +227,8 @@ def _write_tied_classes(graph: _Graph, readout: TiedClassSplitReadout) -> None:
     by_place = readout.place_of_id_V.argsort().cpu().numpy()
     graph.constant("id_of_place_V", by_place)
     graph.node("Gather", [words, "id_of_place_V"], "scores_by_place_BTV", {"axis": 2})
-    sizes = [readout.cutoffs[0], *readout.class_sizes]
-    graph.constant("class_sizes", np.array(sizes, np.int64))
-    pieces = [f"scores_{number}" for number in range(len(sizes))]
+    graph.constant("class_sizes", np.array(readout.sizes, np.int64))
+    pieces = [f"scores_{number}" for number in range(len(readout.sizes))]
     graph.node("Split", ["scores_by_place_BTV", "class_sizes"], pieces, {"axis": 2})
     names = ("readout.class_weight", "readout.class_bias", "class_scores")
     classes = _write_scores(graph, features, *names)
