@@ -53,7 +53,8 @@ def g2p(cut: Path, out: Path) -> Iterator[Step]:
             passes = f"--set=training.epochs={epochs}"
             yield Step(name, ("translate", *files, *how, passes), trains=True)
         others = tuple(part for name in names[1:] for part in ("--ensemble", str(out / name)))
-        searched = ("--phones", "--beam", "5")
+        # The likeliest answer as a whole: an average over its phones favours longer ones.
+        searched = ("--phones", "--beam", "5", "--normalisation", "none")
         for part, path in (("dev", dev), ("test", test)):
             first = (str(out / names[0]), path, *searched)
             yield Step(f"g2p-{language}-one-{part}", first)

@@ -18,7 +18,7 @@ from elman.kernels.native_loss import (
     why_no_native_loss,
 )
 from elman.kernels.products import ProductPlan
-from elman.layers.readout import Softmax, TokenReadout
+from elman.layers.readout import AnyReadout, Softmax, TableReadout
 from elman.shapes import require_shape
 
 LOGITS_AT_ONCE = 1 << 22
@@ -58,7 +58,7 @@ class TrainingLoss(NamedTuple):
 
 def token_nats(
     states_BTH: Tensor,
-    readout: TokenReadout,
+    readout: AnyReadout,
     targets_BT: Tensor,
     lengths_B: Tensor | None = None,
     *,
@@ -68,19 +68,21 @@ def token_nats(
 
     states_BTH [B, T, H], targets_BT [B, T] ids in 0 … V − 1, or IGNORED where a step is not to
     count; steps t ≥ lengths_B are padding, and lengths_B None means that there is none. The type is
-    that of the states, float64 where the readout knows probabilities by itself. Differentiable, but
+    that of the states, float64 where the readout looks probabilities up. Differentiable, but
     then every logit is kept for the backward pass: `token_loss` is the one to train with. `plan`
     chooses between the native loss and torch's operators, None as a new `KernelPlan` does.
     """
     plan = KernelPlan() if plan is None else plan
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
     states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
-    direct_N = readout.direct_nats(states_NH, targets_N)
-    nats_N = states_NH.new_zeros(targets_N.shape[0]) if direct_N is None else direct_N
-    for softmax in () if direct_N is not None else readout.softmaxes(states_NH, targets_N):
-        part_N = _nats_of_rows(softmax, plan)
-        rows_N = softmax.rows_N
-        nats_N = nats_N + part_N if rows_N is None else nats_N.index_add(0, rows_N, part_N)
+    if isinstance(readout, TableReadout):
+        nats_N = readout.nats(states_NH, targets_N)
+    else:
+        nats_N = states_NH.new_zeros(targets_N.shape[0])
+        for softmax in readout.softmaxes(states_NH, targets_N):
+            part_N = _nats_of_rows(softmax, plan)
+            rows_N = softmax.rows_N
+            nats_N = nats_N + part_N if rows_N is None else nats_N.index_add(0, rows_N, part_N)
     if valid_N is not None:
         nats_N = nats_N.new_zeros(targets_BT.numel()).index_copy(0, valid_N, nats_N)
     return nats_N.view(targets_BT.shape)
@@ -88,7 +90,7 @@ def token_nats(
 
 def token_loss(
     states_BTH: Tensor,
-    readout: TokenReadout,
+    readout: AnyReadout,
     targets_BT: Tensor,
     lengths_B: Tensor | None = None,
     *,
@@ -107,7 +109,7 @@ def token_loss(
 
 def training_loss(
     states_BTH: Tensor,
-    readout: TokenReadout,
+    readout: AnyReadout,
     targets_BT: Tensor,
     lengths_B: Tensor | None = None,
     *,
@@ -120,12 +122,15 @@ def training_loss(
 
     with e = `label_smoothing`, as `torch.nn.functional.cross_entropy` has it. Both come from one
     sweep. The plain loss carries no gradient where e > 0; at e = 0 both are the same. Raises
-    `SettingError` unless 0 ≤ e < 1. Source: C. Szegedy et al., arXiv:1512.00567, section 7.
+    `SettingError` unless 0 ≤ e < 1, and for a readout of tables, which learns nothing.
+    Source: C. Szegedy et al., arXiv:1512.00567, section 7.
     """
     if not 0.0 <= label_smoothing < 1.0:
         raise SettingError(
             "label_smoothing must be at least 0 and below 1", got=repr(label_smoothing)
         )
+    if isinstance(readout, TableReadout):
+        raise SettingError("tables of counts have no gradient", got=readout.describe())
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
     states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
     softmaxes, count = readout.softmaxes(states_NH, targets_N), int(targets_N.shape[0])

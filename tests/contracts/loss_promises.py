@@ -15,11 +15,11 @@ from subjects import EXACT_32, EXACT_64, PARITY_64, assert_close, normal
 from torch import Tensor, nn
 
 from elman.layers.class_split import ClassSplitReadout
-from elman.layers.readout import Readout, TokenReadout
+from elman.layers.readout import Readout, SoftmaxReadout
 from elman.layers.tied_classes import TiedClassSplitReadout
 from elman.losses import IGNORED, LossSum
 
-TokenLoss = Callable[[Tensor, TokenReadout, Tensor, Tensor | None], LossSum]
+TokenLoss = Callable[[Tensor, SoftmaxReadout, Tensor, Tensor | None], LossSum]
 
 LENGTHS = torch.tensor([4, 0, 7, 1])
 VALID_BT = torch.arange(7) < LENGTHS.unsqueeze(1)
@@ -30,7 +30,7 @@ class ReadoutSubject:
     """How a readout of (hidden_size, vocabulary_size) is made, all zeros or nearly so, and its
     log-probabilities [N, V] of states [N, H] in float64 NumPy, which share no code with it."""
 
-    make: Callable[[int, int], TokenReadout]
+    make: Callable[[int, int], SoftmaxReadout]
     log_probs: Callable[[np.ndarray, Mapping[str, np.ndarray]], np.ndarray]
 
 
@@ -82,7 +82,7 @@ FULL = READOUTS["full"]
 
 def example(
     dtype=torch.float64, vocabulary_size=11, subject: ReadoutSubject = FULL
-) -> tuple[Tensor, TokenReadout, Tensor]:
+) -> tuple[Tensor, SoftmaxReadout, Tensor]:
     """States, a readout with random weights and biases, and targets in which every id occurs."""
     readout = subject.make(5, vocabulary_size).to(dtype)
     with torch.no_grad():
@@ -92,7 +92,7 @@ def example(
     return normal(4, 7, 5, seed=40).to(dtype), readout, targets_BT
 
 
-def log_probs_of(subject: ReadoutSubject, readout: TokenReadout, states_NH: Tensor) -> np.ndarray:
+def log_probs_of(subject: ReadoutSubject, readout: SoftmaxReadout, states_NH: Tensor) -> np.ndarray:
     arrays = {name: value.numpy(force=True) for name, value in readout.state_dict().items()}
     return subject.log_probs(states_NH.numpy(force=True), arrays)
 
@@ -136,7 +136,7 @@ def gradients_are_those_of_differences(loss: TokenLoss, subject: ReadoutSubject 
 
 
 class _Loss(nn.Module):
-    def __init__(self, loss: TokenLoss, readout: TokenReadout) -> None:
+    def __init__(self, loss: TokenLoss, readout: SoftmaxReadout) -> None:
         super().__init__()
         self.loss, self.readout = loss, readout
 

@@ -31,17 +31,6 @@ class TokenReadout(nn.Module, ABC):
     """What makes a distribution over the next token of a state: softmaxes, or tables."""
 
     @abstractmethod
-    def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
-        """Return softmaxes whose nats, added up for each row, are −log p(target) of that row.
-
-        states_NH [N, H], targets_N [N] ids. This is all that a loss needs to do without the logits.
-        """
-
-    def direct_nats(self, states_NH: Tensor, targets_N: Tensor) -> Tensor | None:
-        """Return −log p(target) of each row where no softmax makes it; None: `softmaxes` do."""
-        return None
-
-    @abstractmethod
     def logits(self, states_BTH: Tensor, product: Product = linear) -> Tensor:
         """Return logits_BTV for states of any leading axes, by the `product` given."""
 
@@ -67,6 +56,28 @@ class SoftmaxReadout(TokenReadout):
 
     weight: nn.Parameter
     bias: nn.Parameter
+
+    @abstractmethod
+    def softmaxes(self, states_NH: Tensor, targets_N: Tensor) -> Sequence[Softmax]:
+        """Return softmaxes whose nats, added up for each row, are −log p(target) of that row.
+
+        states_NH [N, H], targets_N [N] ids. This is all that a loss needs to do without the logits.
+        """
+
+
+class TableReadout(TokenReadout):
+    """A readout that looks probabilities up: nothing in it is learnt, and no gradient comes out."""
+
+    @abstractmethod
+    def nats(self, states_NH: Tensor, targets_N: Tensor) -> Tensor:
+        """Return −log p(target) of each row, float64; +inf where it cannot be.
+
+        states_NH [N, H], targets_N [N] ids.
+        """
+
+
+AnyReadout = SoftmaxReadout | TableReadout
+"""A readout as a loss sees it: by its softmaxes, or by what its tables say."""
 
 
 def projection_between(hidden_size: int, width: int) -> nn.Parameter | None:
