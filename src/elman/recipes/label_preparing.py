@@ -13,14 +13,15 @@ import numpy.typing as npt
 
 from elman.checkpoints.run_folder import LABELS
 from elman.config.settings import Settings
-from elman.data.examples import InputRows, LabelBatches
-from elman.data.order import EpochOrder, RowOrder
+from elman.data.examples import InputRows, LabelBatch, LabelBatches
+from elman.data.order import EpochOrder
 from elman.data.row_log import MEND_OR_SKIP, LineTally
 from elman.data.splits import split_labelled, split_lines
 from elman.data.token_array import LineArray, write_line_array
 from elman.errors import DataError, first_few
 from elman.recipes.labelled import LabelledFiles, LabelledRow, labelled_files, told_rows
 from elman.recipes.named_files import require_names
+from elman.recipes.prepared_rows import PreparedRows
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, learnt_encoder
 from elman.text.label_set import Answers, LabelSet
@@ -45,9 +46,14 @@ class LabelPart:
         return len(self.gold)
 
     @property
+    def row_lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens or numbers of each row."""
+        return self.rows.lengths_N
+
+    @property
     def num_steps(self) -> int:
         """Tokens, or numbers."""
-        return int(self.rows.lengths_N.sum())
+        return int(self.row_lengths.sum())
 
     def each_row(self) -> Iterator[EncodedRow]:
         """Yield the encoded rows in order."""
@@ -66,7 +72,7 @@ class LabelPart:
 
 
 @dataclass(frozen=True)
-class PreparedLabels:
+class PreparedLabels(PreparedRows[LabelPart, LabelBatch]):
     """Encoder, labels and the parts that they encoded."""
 
     encoder: RowEncoder
@@ -89,34 +95,9 @@ class PreparedLabels:
         rows = {f"{name}_rows": part.num_rows for name, part in self.parts.items()}
         return {"inputs": self.encoder.input_size, "labels": len(self.labels), **rows}
 
-    def facts(self) -> dict[str, object]:
-        """Return what the manifest records of the data, to compare with when a run goes on."""
-        return {"parts": {name: part.facts() for name, part in self.parts.items()}}
-
-    def num_learnable(self, name: PartName) -> int:
-        """Return how many rows a part has; 0 where there is no such part."""
-        part = self.parts.get(name)
-        return 0 if part is None else part.num_rows
-
-    def batches(
-        self,
-        name: PartName,
-        *,
-        batch_size: int,
-        seed: int,
-        order: RowOrder,
-        length_pool: int = 1,
-    ) -> LabelBatches:
-        """Return the batches of a part."""
-        part = self.parts[name]
-        epochs = EpochOrder(
-            part.rows.lengths_N,
-            batch_size=batch_size,
-            seed=seed,
-            order=order,
-            length_pool=length_pool,
-        )
-        return LabelBatches(part.rows, part.labels, len(self.labels), epochs)
+    def batches_in(self, part: LabelPart, order: EpochOrder) -> LabelBatches:
+        """Return the batches of a part, its rows in this order."""
+        return LabelBatches(part.rows, part.labels, len(self.labels), order)
 
 
 @dataclass

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from elman.checkpoints.run_folder import TARGET, TOKENIZER
 from elman.config.settings import Settings
 from elman.config.text_settings import TextSettings
-from elman.data.examples import PairBatches
-from elman.data.order import EpochOrder, RowOrder
+from elman.data.examples import PairBatch, PairBatches
+from elman.data.order import EpochOrder
 from elman.data.pairs import TextPair
 from elman.data.repeats import FirstSeen
 from elman.data.row_log import MEND_OR_SKIP
@@ -20,6 +21,7 @@ from elman.decoding.translation_steps import TargetIds
 from elman.errors import DataError
 from elman.recipes.named_files import require_names
 from elman.recipes.pairs import PairReader
+from elman.recipes.prepared_rows import PreparedRows
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.text.building import build_tokenizer
 from elman.text.normalising import normalise
@@ -47,6 +49,11 @@ class PairPart:
         return len(self.targets)
 
     @property
+    def row_lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each pair, both sides together."""
+        return self.targets.lengths_N + self.sources.lengths_N
+
+    @property
     def num_predicted(self) -> int:
         """Target tokens and stop marks."""
         return int(self.targets.lengths_N.sum()) + self.num_rows
@@ -65,7 +72,7 @@ class PairPart:
 
 
 @dataclass(frozen=True)
-class PreparedPairs:
+class PreparedPairs(PreparedRows[PairPart, PairBatch]):
     """Both tokenizers and the parts that they encoded."""
 
     source: Tokenizer
@@ -93,10 +100,7 @@ class PreparedPairs:
 
     def facts(self) -> dict[str, object]:
         """Return what the manifest records of the data."""
-        return {
-            "parts": {name: part.facts() for name, part in self.parts.items()},
-            "growth": self.growth,
-        }
+        return super().facts() | {"growth": self.growth}
 
     @property
     def growth(self) -> float:
@@ -108,33 +112,12 @@ class PreparedPairs:
         ratios_N = train.targets.lengths_N / np.maximum(train.sources.lengths_N, 1)
         return round(max(LEAST_GROWTH, 2.0 * float(np.quantile(ratios_N, 0.99))), 2)
 
-    def num_learnable(self, name: PartName) -> int:
-        """Return how many pairs a part has; 0 where there is no such part."""
-        part = self.parts.get(name)
-        return 0 if part is None else part.num_rows
-
-    def batches(
-        self,
-        name: PartName,
-        *,
-        batch_size: int,
-        seed: int,
-        order: RowOrder,
-        length_pool: int = 1,
-    ) -> PairBatches:
-        """Return the batches of a part."""
-        part = self.parts[name]
-        epochs = EpochOrder(
-            part.targets.lengths_N + part.sources.lengths_N,
-            batch_size=batch_size,
-            seed=seed,
-            order=order,
-            length_pool=length_pool,
-        )
+    def batches_in(self, part: PairPart, order: EpochOrder) -> PairBatches:
+        """Return the batches of a part, its pairs in this order."""
         return PairBatches(
             part.sources,
             part.targets,
-            epochs,
+            order,
             source_pad_id=target_ids(self.source).pad_id,
             target_pad_id=target_ids(self.target).pad_id,
         )

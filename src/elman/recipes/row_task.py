@@ -2,42 +2,26 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from elman.checkpoints.run_folder import CACHE, RunFolder
 from elman.config.settings import Settings
 from elman.data.batches import Batch, BatchSource
-from elman.data.order import RowOrder
 from elman.errors import RunError
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.learnt import LearntModel
+from elman.recipes.prepared_rows import PreparedRows
 from elman.recipes.preparing import PartName
-from elman.recipes.task import Prepared, Task
+from elman.recipes.task import Task
 from elman.training.loop import Trainer
 
 VALIDATED_AT_ONCE = 128
 
 
-class PreparedRows(Prepared, Protocol):
-    """Rows read, split and encoded, as a dataclass with its notices in a field."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def num_learnable(self, name: PartName) -> int:
-        """Return how many rows of a part have a loss; 0 where there is no such part."""
-        ...
-
-    def batches(
-        self, name: PartName, *, batch_size: int, seed: int, order: RowOrder, length_pool: int = 1
-    ) -> BatchSource[Any]:
-        """Return the batches of the rows of a part that have a loss."""
-        ...
-
-
-PreparedT = TypeVar("PreparedT", bound=PreparedRows)
+PreparedT = TypeVar("PreparedT", bound=PreparedRows[Any, Any])
 ModelT = TypeVar("ModelT", bound=LearntModel)
 BatchT = TypeVar("BatchT", bound=Batch)
 PartT = TypeVar("PartT")

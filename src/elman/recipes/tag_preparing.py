@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.config.settings import Settings
-from elman.data.examples import TagBatches
-from elman.data.order import EpochOrder, RowOrder
+from elman.data.examples import TagBatch, TagBatches
+from elman.data.order import EpochOrder
 from elman.data.repeats import FirstSeen
 from elman.data.row_log import MEND_OR_SKIP
 from elman.data.splits import split_lines
@@ -18,6 +18,7 @@ from elman.data.token_array import LineArray, join_lines
 from elman.errors import DataError, SettingError, first_few
 from elman.evaluation.spans import scheme_of_tags
 from elman.recipes.named_files import require_names
+from elman.recipes.prepared_rows import PreparedRows
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.recipes.tag_reading import tagged_files
 from elman.recipes.tag_vocabulary import TagVocabulary, learn_vocabulary
@@ -56,6 +57,11 @@ class TagPart:
         """Tokens of all sentences."""
         return sum(len(row.tokens) for row in self.rows)
 
+    @property
+    def row_lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each sentence whose tags are all known."""
+        return self.ids.lengths_N
+
     def facts(self) -> dict[str, object]:
         """Return what the manifest records of this part."""
         return {
@@ -67,7 +73,7 @@ class TagPart:
 
 
 @dataclass(frozen=True)
-class PreparedTags:
+class PreparedTags(PreparedRows[TagPart, TagBatch]):
     """The vocabularies and the parts encoded with them. `notices` are lines a person should see.
 
     word_counts_V: how often each word of the vocabulary stands in the training part.
@@ -101,8 +107,7 @@ class PreparedTags:
 
     def facts(self) -> dict[str, object]:
         """Return what the manifest records of the data."""
-        return {
-            "parts": {name: part.facts() for name, part in self.parts.items()},
+        return super().facts() | {
             "files": list(self.names),
             "tags": {
                 "files": self.vocabulary.tags.written,
@@ -110,28 +115,14 @@ class PreparedTags:
             },
         }
 
-    def num_learnable(self, name: PartName) -> int:
-        """Return how many sentences of a part have known tags alone; 0 where there is no part."""
-        part = self.parts.get(name)
-        return 0 if part is None else len(part.ids)
-
-    def batches(
-        self, name: PartName, *, batch_size: int, seed: int, order: RowOrder, length_pool: int = 1
-    ) -> TagBatches:
+    def batches_in(self, part: TagPart, order: EpochOrder) -> TagBatches:
         """Return the batches of a part, of the sentences whose tags are all known."""
-        part = self.parts[name]
         return TagBatches(
             part.ids,
             part.words,
             part.tags,
             self.spellings,
-            EpochOrder(
-                part.ids.lengths_N,
-                batch_size=batch_size,
-                seed=seed,
-                order=order,
-                length_pool=length_pool,
-            ),
+            order,
             pad_id=self.vocabulary.pad_id,
             spelling_pad_id=self.vocabulary.spelling_pad_id,
         )

@@ -10,7 +10,8 @@ import numpy as np
 
 from elman.checkpoints.run_folder import TARGET, RunFolder
 from elman.config.settings import Settings
-from elman.data.examples import PairBatches
+from elman.data.batches import BatchSource
+from elman.data.examples import PairBatch
 from elman.data.pairs import TextPair
 from elman.decoding.in_order import decode_in_order
 from elman.decoding.search import Hypothesis
@@ -205,7 +206,7 @@ def run_tokenizers(folder: RunFolder) -> tuple[Tokenizer, Tokenizer]:
 def report_of(
     translator: Translator,
     part: PairPart,
-    batches: PairBatches,
+    batches: BatchSource[PairBatch],
     search: TranslationSearch,
     *,
     word_unit: bool = False,
