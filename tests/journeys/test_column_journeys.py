@@ -200,3 +200,20 @@ def test_the_column_that_training_named_finds_the_header_and_the_text(
     )
     lines, told = answered(run, tmp_path, "a.tsv", "kind\tsaid\nx\ta 1\n")
     assert (len(lines), "column" in told) == (1, False)
+
+
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_a_column_of_a_folder_of_classes_is_refused(
+    reviews_run: Path, elman: Elman, tmp_path: Path, column: str
+) -> None:
+    for label in ("pos", "neg"):
+        (tmp_path / "texts" / label).mkdir(parents=True)
+        (tmp_path / "texts" / label / "1.txt").write_text(f"{label} film", encoding="utf-8")
+    named = {f"{column}_column": "review"}
+    with pytest.raises(SettingError, match=f"has no columns; got --{column}-column review"):
+        score_labelled(open_classifier(reviews_run), [str(tmp_path / "texts")], **named)
+    out = tmp_path / "run"
+    option = f"--{column}-column=review"
+    done = elman("train", "classify", "--data", tmp_path / "texts", option, "--out", out, *BRIEF)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert not out.exists()

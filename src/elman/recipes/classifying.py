@@ -27,7 +27,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.classifier import SequenceClassifier
 from elman.models.ensemble import mean_log_probs
-from elman.recipes.labelled import LabelledRow, labelled_files, told_rows
+from elman.recipes.labelled import LabelledRow, labelled_files, require_tables, told_rows
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, encoder_of_run
 from elman.recipes.trained import open_members
 from elman.recipes.unknown_tokens import UnknownTokens
@@ -200,6 +200,7 @@ def score_labelled(
     cut = 0
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         files = labelled_files(names, settings, Path(scratch))
+        require_tables([files], text_column, label_column)
 
         def encoded() -> Iterator[EncodedRow]:
             nonlocal cut

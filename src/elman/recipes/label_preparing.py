@@ -19,7 +19,13 @@ from elman.data.row_log import MEND_OR_SKIP, LineTally
 from elman.data.splits import split_labelled, split_lines
 from elman.data.token_array import LineArray, write_line_array
 from elman.errors import DataError, first_few
-from elman.recipes.labelled import LabelledFiles, LabelledRow, labelled_files, told_rows
+from elman.recipes.labelled import (
+    LabelledFiles,
+    LabelledRow,
+    labelled_files,
+    require_tables,
+    told_rows,
+)
 from elman.recipes.named_files import require_names
 from elman.recipes.prepared_rows import PreparedRows
 from elman.recipes.preparing import PART_NAMES, PartName
@@ -158,6 +164,7 @@ def prepare_labels(settings: Settings, scratch: Path) -> PreparedLabels:
         for name in PART_NAMES
         if (names := getattr(settings.data, name))
     }
+    require_tables(files.values(), settings.data.text_column, settings.data.label_column)
     shares, notices = _shares(settings, files)
     answers = _answers_of([share.survey for share in shares.values()])
     labels = LabelSet.of(shares["train"].labels(), answers)

@@ -1,6 +1,6 @@
 """Labelled rows of the files that a run or a command names: texts, or series of numbers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -102,6 +102,14 @@ class LabelledFiles:
         """Whether all rows are of one file, so that a line number says where one stands."""
         return len(self.named) == 1 and not Path(self.named[0].source.path).is_dir()
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether one of the files is a table, and not a folder of classes."""
+        return self.built_in or any(
+            format_of(each.shown, named=self.settings.data.format) not in CLASS_FORMATS
+            for each in self.named
+        )
+
     def notices(self) -> Iterator[str]:
         """Yield a line for each thing that was left out when rows were last read to their end."""
         for log in self.logs:
@@ -136,6 +144,18 @@ def labelled_files(
             )
         return LabelledFiles(settings, (), built_in=True)
     return LabelledFiles(settings, tuple(_sources(names, settings, scratch)), advice=advice)
+
+
+def require_tables(files: Iterable[LabelledFiles], text_column: str, label_column: str) -> None:
+    """Raise `SettingError` where a column is named and nothing that is read has any."""
+    given = {"--text-column": text_column, "--label-column": label_column}
+    named = [f"{option} {column}" for option, column in given.items() if column]
+    if named and not any(each.has_columns for each in files):
+        raise SettingError(
+            "a folder of classes has no columns",
+            got=" ".join(named),
+            hint="leave it out: each text is a file, or a line of the file of its class",
+        )
 
 
 def unlabelled_rows(
