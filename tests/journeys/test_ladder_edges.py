@@ -146,7 +146,7 @@ def test_standard_input_is_compared_and_what_is_skipped_is_told(
     rows = figures(done)["rows"]
     assert len({row["name"] for row in rows}) == 3
     assert f"{rows[1]['name']}: " in done.stderr
-    assert "of the text is skipped" in done.stderr
+    assert "of the text has no tokens, is skipped" in done.stderr
     reach = figures(elman("compare", one, "-", "--reach", "--positions", "9", "--json", stdin=odd))
     assert len(reach["reach"]) == 1
 
@@ -224,7 +224,7 @@ def test_a_ladder_is_gone_on_with_by_the_same_command_alone(
     assert [row["name"] for row in figures(done)["rows"]] == ["unigram", "window-2", "transformer"]
     assert "window of 2" in (out / "window-2" / "manifest.json").read_text(encoding="utf-8")
     assert "another text than" in refusal(elman(*command, "--data", other, *more))
-    assert "another settings than" in refusal(elman(*command, "--data", book, *more[:3]))
+    assert "another set of settings than" in refusal(elman(*command, "--data", book, *more[:3]))
     fresh = ("train", "ladder", "--data", book, "--out", tmp_path / "fresh")
     for written, told in (("[model", "is not valid TOML"), ("model = 3", "must be a section of")):
         config.write_text(written, encoding="utf-8")

@@ -287,6 +287,15 @@ def _clear_unbegun(folder: Path) -> None:
             (folder / name).unlink()
 
 
+def runs_within(folder: Path) -> tuple[Path, ...]:
+    """Return the runs that lie in a folder, as those of a ladder do, by their names."""
+    return tuple(
+        sorted(path for path in folder.iterdir() if (path / CONFIG).is_file())
+        if folder.is_dir()
+        else ()
+    )
+
+
 def _check_is_run(folder: Path) -> None:
     if folder.is_file():
         alone = folder.suffix == ".safetensors"
@@ -298,12 +307,19 @@ def _check_is_run(folder: Path) -> None:
         )
     if not folder.is_dir():
         raise RunError(f"there is no run at {folder}", hint="elman train … --out makes one")
-    if not any((folder / name).exists() for name in RUN_FILES):
+    if any((folder / name).exists() for name in RUN_FILES):
+        return
+    if within := runs_within(folder):
         raise RunError(
-            f"{folder} is not a run",
-            got="a folder without any file of a run",
-            allowed=f"a folder with {CONFIG}, {TOKENIZER} and {WEIGHTS}",
+            f"{folder} is not a run, it holds some",
+            got="a folder of runs",
+            allowed=", ".join(map(str, within)),
         )
+    raise RunError(
+        f"{folder} is not a run",
+        got="a folder without any file of a run",
+        allowed=f"a folder with {CONFIG}, {TOKENIZER} and {WEIGHTS}",
+    )
 
 
 def _read_settings(path: Path) -> Settings:

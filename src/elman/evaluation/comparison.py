@@ -21,7 +21,7 @@ from elman.evaluation.significance import (
 )
 from elman.evaluation.surprisal import BITS_PER_NAT, TokenRows
 from elman.evaluation.text_blocks import TextBlocks
-from elman.evaluation.units import LanguageScore
+from elman.evaluation.units import MANY_UNKNOWN, LanguageScore
 
 FEWEST_BLOCKS = 5
 """With fewer blocks an interval says nothing."""
@@ -51,17 +51,31 @@ class BlockSums:
 class Compared:
     """One model: its name and kind, what it is made of, and what it costs each block of the text.
 
-    nats_B and bytes_B: of the tokens that begin in each block, and of the text it is asked about.
+    passes: how often training read its text, where that is known. nats_B and bytes_B: of the tokens
+    that begin in each block, and of the text it is asked about.
     """
 
     name: str
     kind: str
     parameters: int
     training_seconds: float | None
+    passes: float | None
     vocabulary_digest: str
     score: LanguageScore
     nats_B: FloatArray
     bytes_B: npt.NDArray[np.int64]
+
+    @property
+    def is_too_low(self) -> bool:
+        """Whether so much of the text is unknown or skipped that its figures are too low."""
+        score = self.score
+        missed = 1.0 if score.coverage is None else score.coverage
+        return max(score.unknown_rate or 0.0, 1.0 - missed) > MANY_UNKNOWN
+
+    def is_comparable(self, other: "Compared") -> bool:
+        """Whether a difference says which is better: what is unknown is the same, or is little."""
+        same = self.vocabulary_digest == other.vocabulary_digest
+        return same or not (self.is_too_low or other.is_too_low)
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,8 @@ class ComparisonRow:
             "kind": one.kind,
             "parameters": one.parameters,
             "training_seconds": one.training_seconds,
+            "passes": one.passes,
+            "is_too_low": one.is_too_low,
             **one.score.to_json(),
             "bits_per_byte_interval": None if self.interval is None else self.interval.to_json(),
             "difference": None if self.difference is None else self.difference.to_json(),
@@ -107,8 +123,9 @@ def compare_models(models: Sequence[Compared], *, seed: int = 1) -> ModelCompari
     """Return the rows with intervals and paired differences, by the bootstrap over blocks.
 
     Bits per byte: Σ nats / ln 2 / Σ bytes. All models have the same number of blocks. There are no
-    intervals for a text of fewer than FEWEST_BLOCKS blocks, or where a probability was 0. Raises
-    `DataError` for no model.
+    intervals for a text of fewer than FEWEST_BLOCKS blocks, or where a probability was 0, and no
+    difference between models of which one passes over more than the other does
+    (`Compared.is_comparable`). Raises `DataError` for no model.
     """
     if not models:
         raise DataError("there is nothing to compare", got="no run")
@@ -118,10 +135,16 @@ def compare_models(models: Sequence[Compared], *, seed: int = 1) -> ModelCompari
     rows = []
     for place, (one, counts_B2) in enumerate(zip(models, counts, strict=True)):
         finite = enough and bool(np.isfinite(counts_B2).all())
-        interval = bootstrap_interval(counts_B2, ratio_of_sums, seed=seed) if finite else None
+        interval = None
+        if finite:
+            interval = bootstrap_interval(counts_B2, ratio_of_sums, seed=seed, unit="blocks")
         difference = None
-        if place and finite and np.isfinite(counts[place - 1]).all():
-            difference = paired_bootstrap(counts[place - 1], counts_B2, ratio_of_sums, seed=seed)
+        above_B2 = counts[place - 1]
+        fair = place and one.is_comparable(models[place - 1])
+        if fair and finite and np.isfinite(above_B2).all():
+            difference = paired_bootstrap(
+                above_B2, counts_B2, ratio_of_sums, seed=seed, unit="blocks"
+            )
         rows.append(ComparisonRow(one, interval, difference))
     digests = {one.vocabulary_digest for one in models}
     return ModelComparison(tuple(rows), num_blocks, len(digests) == 1)

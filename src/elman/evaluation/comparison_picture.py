@@ -39,13 +39,16 @@ def _figure(comparison: ModelComparison, title: str) -> Any:
         if row.interval is not None:
             axes.plot([row.interval.low, row.interval.high], [place, place], color="#4c78a8", lw=3)
         axes.plot([bits], [place], "o", color="#1f3a5f", ms=6)
-        axes.annotate(
-            f"{bits:.3f}", (bits, place), textcoords="offset points", xytext=(0, 7), ha="center"
-        )
+        shown = f"{bits:.3f}" + ("*" if row.compared.is_too_low else "")
+        axes.annotate(shown, (bits, place), textcoords="offset points", xytext=(0, 7), ha="center")
     axes.set_yticks(range(len(rows)), [row.compared.name for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.margins(x=0.12)
-    axes.set_xlabel("bits per byte (less is better)")
+    low = any(row.compared.is_too_low for row in rows)
+    axes.set_xlabel(
+        "bits per byte (less is better)"
+        + ("\n* too low: much of the text is unknown to it and costs little" if low else "")
+    )
     axes.grid(axis="x", color="#dddddd", lw=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):

@@ -21,7 +21,7 @@ FigureOfSums = Callable[[FloatArray], FloatArray]
 
 NUM_RESAMPLES = 10_000
 _DRAWS_AT_ONCE = 2**22
-METHOD = "bootstrap over rows, percentile"
+METHOD = "bootstrap over {}, percentile"
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,12 @@ def paired_bootstrap(
     seed: int,
     num_resamples: int = NUM_RESAMPLES,
     level: float = CONFIDENCE_LEVEL,
+    unit: str = "rows",
 ) -> PairedDifference:
     """Compare two systems on the same rows; [B, N] counts of each row, in the same order.
 
-    The same seed gives the same result with one version of NumPy. Raises `ShapeError` for other
+    `unit` is what a row is called. The same seed gives the same result with one version of NumPy.
+    Raises `ShapeError` for other
     shapes, `DataError` for no rows and for a figure that is undefined on all rows, `SettingError`
     for no resamples or a level outside (0, 1).
     """
@@ -107,7 +109,7 @@ def paired_bootstrap(
         first=whole[0],
         second=whole[1],
         difference=whole[1] - whole[0],
-        interval=_percentile_interval(defined_R, level),
+        interval=_percentile_interval(defined_R, level, unit),
         p_value=min(1.0, 2.0 * (1 + int(fewer)) / (1 + len(defined_R))),
         num_rows=len(rows[0]),
         num_resamples=num_resamples,
@@ -123,6 +125,7 @@ def bootstrap_interval(
     seed: int,
     num_resamples: int = NUM_RESAMPLES,
     level: float = CONFIDENCE_LEVEL,
+    unit: str = "rows",
 ) -> Interval:
     """Return the interval of one system's figure: for ratios whose parts are not independent rows.
 
@@ -133,7 +136,7 @@ def bootstrap_interval(
         raise ShapeError("rows_BN must have the axes row, count", got=str(list(counts_BN.shape)))
     _whole(counts_BN, figure)
     figures_R = figure(_resampled(counts_BN[:, None], seed, num_resamples)[:, 0])
-    return _percentile_interval(figures_R[~np.isnan(figures_R)], level)
+    return _percentile_interval(figures_R[~np.isnan(figures_R)], level, unit)
 
 
 def _whole(rows_BN: FloatArray, figure: FigureOfSums) -> float:
@@ -167,13 +170,13 @@ def _resampled(rows_BSN: FloatArray, seed: int, num_resamples: int) -> FloatArra
     return sums_RN.reshape(num_resamples, *rows_BSN.shape[1:])
 
 
-def _percentile_interval(values_R: FloatArray, level: float) -> Interval:
+def _percentile_interval(values_R: FloatArray, level: float, unit: str) -> Interval:
     if not 0.0 < level < 1.0:
         raise SettingError("level of an interval must lie between 0 and 1", got=f"{level:g}")
     if not len(values_R):
         raise DataError("the figure is undefined in every resample", got="no value")
     low, high = np.quantile(values_R, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Interval(float(low), float(high), level, METHOD)
+    return Interval(float(low), float(high), level, METHOD.format(unit))
 
 
 def _divided(numerator_R: FloatArray, denominator_R: FloatArray) -> FloatArray:

@@ -93,7 +93,7 @@ class ClassifyTask(RowTask[PreparedLabels, SequenceClassifier, LabelBatch]):
         return prepare_labels(settings, scratch)
 
     def suggestions(
-        self, early: Settings, prepared: PreparedLabels, *, with_budget: bool
+        self, early: Settings, prepared: PreparedLabels, *, budget_seconds: float | None
     ) -> tuple[str, ...]:
         """Return sizes that fit the rows."""
         suggestions = []
@@ -108,7 +108,7 @@ class ClassifyTask(RowTask[PreparedLabels, SequenceClassifier, LabelBatch]):
                 suggestions += ["model.embedding_size=128"]
         if rows >= MANY_ROWS:
             suggestions += ["training.batch_size=64", "model.dropout=0.3"]
-        if not (with_budget or early.training.epochs or early.training.updates):
+        if not (budget_seconds or early.training.epochs or early.training.updates):
             suggestions.append(f"training.epochs={_epochs(rows)}")
         return tuple(suggestions)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from elman.checkpoints.run_folder import RunFolder
 from elman.errors import SettingError
@@ -25,6 +25,7 @@ from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.mixing import Mixing, mixed
 from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel, open_trained
+from elman.text.reading import TextReport
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def compare_runs(
     trained = [open_trained(run) for run in request.runs]
     encoding = _encoding(request, trained)
     with _text_again(request.names, encoding) as (corpus, again):
-        blocks = _blocks(corpus, trained)
+        reports: list[TextReport] = []
+        blocks = _blocks(corpus, trained, reports)
         models: list[Compared] = []
         notices: list[str] = []
         for one, name in zip(trained, _short_names(request.runs), strict=True):
@@ -70,8 +72,41 @@ def compare_runs(
                 called = f"{name} + cache"
                 models.append(_compared(one, called, score, blocks[_reading(one)], cached.scorer))
                 notices += [f"{name}: {line}" for line in cached.told]
+        notices += _learnt_from(reports, trained)
+        notices += _trained_briefly(models)
     comparison = compare_models(models)
     return Compare(comparison, (*notices, *_warnings(comparison)))
+
+
+def _learnt_from(reports: Sequence[TextReport], trained: Sequence[TrainedModel]) -> Iterator[str]:
+    """Tell which of the files a run had for training, or cut its parts from."""
+    for report in reports:
+        runs = [one.path.name for one in trained if report.sha256 in _files_of(one)]
+        if runs:
+            yield (
+                f"{report.name} is a text that {', '.join(runs)} learnt from: figures on it are of "
+                "what is known by heart"
+            )
+
+
+def _trained_briefly(models: Sequence[Compared]) -> Iterator[str]:
+    """Tell which models have not read their text once; one with a cache is not named again."""
+    passes = {(one.kind, one.parameters, one.passes): one for one in reversed(models)}
+    brief = [one for one in reversed(passes.values()) if one.passes is not None and one.passes < 1]
+    if brief:
+        names = ", ".join(f"{one.name} ({one.passes:.2g})" for one in brief)
+        yield (
+            f"less than one pass over its text: {names}; such figures tell what the time allowed, "
+            "not what the model can: train for longer, or a smaller one"
+        )
+
+
+def _files_of(trained: TrainedModel) -> Iterator[object]:
+    """Yield the digests of the files that a run was trained on, as far as its manifest tells."""
+    files = RunFolder.open(trained.path).read_manifest().data.get("files")
+    for file in files if isinstance(files, list) else ():
+        if isinstance(file, dict):
+            yield file.get("sha256")
 
 
 @dataclass(frozen=True)
@@ -145,10 +180,12 @@ def _reading(trained: TrainedModel) -> Reading:
     return Reading(trained.settings.text.unit, trained.settings.text.normal_form)
 
 
-def _blocks(corpus: Corpus, trained: Sequence[TrainedModel]) -> Mapping[Reading, TextBlocks]:
-    """Return the blocks of the text under the reading of every run."""
+def _blocks(
+    corpus: Corpus, trained: Sequence[TrainedModel], reports: list[TextReport]
+) -> Mapping[Reading, TextBlocks]:
+    """Return the blocks of the text under the reading of every run; `reports` tell of its files."""
     num_characters, last = 0, "\n"
-    for chunk in filter(None, corpus.chunks()):
+    for chunk in filter(None, corpus.chunks(reports)):
         num_characters, last = num_characters + len(chunk), chunk[-1]
     readings = sorted({_reading(one) for one in trained})
     length = block_characters(num_characters)
@@ -162,14 +199,15 @@ def _compared(
     blocks: TextBlocks,
     scorer: TokenScorer | None = None,
 ) -> Compared:
-    sums = BlockSums(blocks)
+    sums, effort = BlockSums(blocks), _effort_of(trained)
     with in_reading_order(sums, trained.settings.text.direction) as sink:
         score, _ = score_files(trained, request, scorer=scorer, sink=sink)
     return Compared(
         name,
         trained.settings.model.kind,
         trained.model.parameter_count(),
-        _training_seconds(trained),
+        effort.seconds,
+        effort.passes,
         trained.tokenizer.digest(),
         score,
         sums.nats_B,
@@ -177,10 +215,24 @@ def _compared(
     )
 
 
-def _training_seconds(trained: TrainedModel) -> float | None:
-    training = RunFolder.open(trained.path).read_manifest().results.get("training")
-    seconds = training.get("elapsed_seconds") if isinstance(training, dict) else None
-    return seconds if isinstance(seconds, int | float) else None
+class _Effort(NamedTuple):
+    """What training cost: seconds, and passes over its text; None where a run does not tell."""
+
+    seconds: float | None
+    passes: float | None
+
+
+def _effort_of(trained: TrainedModel) -> _Effort:
+    manifest = RunFolder.open(trained.path).read_manifest()
+    training = manifest.results.get("training")
+    if not isinstance(training, dict):
+        return _Effort(None, None)
+    seconds, read = training.get("elapsed_seconds"), training.get("num_tokens")
+    whole = manifest.sizes.get("train_tokens")
+    told = seconds if isinstance(seconds, int | float) else None
+    if training.get("reason") == "counted":
+        return _Effort(told, 1.0)
+    return _Effort(told, read / whole if isinstance(read, int) and whole else None)
 
 
 def _short_names(runs: Sequence[Path]) -> list[str]:
@@ -207,22 +259,32 @@ def _warnings(comparison: ModelComparison) -> Iterable[str]:
             "runs of lines are not asked about blank lines: their bits per byte are of the others "
             "alone"
         )
-    for row in comparison.rows:
-        coverage = row.compared.score.coverage
-        missed = 0.0 if coverage is None else 1.0 - coverage
-        if missed > MANY_UNKNOWN:
-            yield (
-                f"{row.compared.name}: {100 * missed:.1f} % of the text is skipped, as it has no "
-                "tokens for it, and costs nothing: its figures are too low"
-            )
-        rate = row.compared.score.unknown_rate
-        if rate is not None and rate > MANY_UNKNOWN:
-            yield (
-                f"{row.compared.name}: {100 * rate:.1f} % of the tokens are unknown to it, and "
-                "cost less than their spelling would: its figures are too low"
-            )
+    yield from _too_low(comparison)
     if any(row.interval is None for row in comparison.rows):
         yield (
             "no intervals where the text has too few blocks, or something in it is impossible to "
             "a model"
         )
+
+
+def _too_low(comparison: ModelComparison) -> Iterator[str]:
+    """Tell which figures are marked, once for all models that lack as much of the text."""
+    lacking: dict[str, list[str]] = {}
+    for row in comparison.rows:
+        coverage, rate = row.compared.score.coverage, row.compared.score.unknown_rate
+        missed = 0.0 if coverage is None else 1.0 - coverage
+        if missed > MANY_UNKNOWN:
+            what = f"{100 * missed:.1f} % of the text has no tokens, is skipped and costs nothing"
+            lacking.setdefault(what, []).append(row.compared.name)
+        if rate is not None and rate > MANY_UNKNOWN:
+            what = f"{100 * rate:.1f} % of the tokens are unknown, and what they are costs nothing"
+            lacking.setdefault(what, []).append(row.compared.name)
+    for what, names in lacking.items():
+        yield f"* {', '.join(names)}: {what}, so that figures per character and byte are too low"
+    if lacking and comparison.same_tokens:
+        yield (
+            'perplexities "of known" leave the unknown tokens out, whose guessing is much of what '
+            "a cache gains"
+        )
+    elif lacking:
+        yield "no difference is told between a marked model and one of other tokens"

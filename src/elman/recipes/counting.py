@@ -32,6 +32,8 @@ MOST_ORDER: Mapping[str, int] = MappingProxyType({"char": 12, "byte": 12, "bpe":
 """The longest order that "auto" tries."""
 COUNTED = "counted"
 """How the making of a count model ends, in its manifest."""
+FEW_TOKENS = 1000
+"""Fewer held-out tokens than these choose by chance."""
 PATIENCE = 2
 """Orders that must be no better than the best one before "auto" looks no further."""
 
@@ -211,7 +213,16 @@ def _best_order(
         if worse == PATIENCE:
             break
     assert best is not None  # order 1 is always tried
-    return best, tuple(tried)
+    notices = tuple(_doubts(best.tables.order, len(grams), held_out.num_predicted))
+    return replace(best, notices=(*best.notices, *notices)), tuple(tried)
+
+
+def _doubts(chosen: int, longest: int, num_tokens: int) -> Iterator[str]:
+    """Tell what makes the order that was chosen less than sure."""
+    if chosen == longest:
+        yield f"order {longest} is the longest that is tried: model.order = N asks for a longer one"
+    if num_tokens < FEW_TOKENS:
+        yield f"the order is chosen by {num_tokens:,} tokens alone; another text may want another"
 
 
 def _sequences(

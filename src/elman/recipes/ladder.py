@@ -48,13 +48,13 @@ class Rung(NamedTuple):
 
 RUNGS: tuple[Rung, ...] = (
     Rung("unigram", "how often each token is", ("model.kind=ngram", "model.order=1")),
-    Rung("ngram", "counts, the best order", ("model.kind=ngram",)),
+    Rung("ngram", "counts of tokens in a row", ("model.kind=ngram",)),
     Rung("window-2", "the last two tokens", ("model.kind=window", "model.context_length=2")),
-    Rung("window", "the last eight tokens", ("model.kind=window",)),
+    Rung("window", "a fixed number of last tokens", ("model.kind=window",)),
     Rung("elman", "a plain recurrent state", ("model.kind=elman",)),
     Rung("gru", "a gated state", ("model.kind=gru",)),
     Rung("lstm", "a gated state and a memory", ("model.kind=lstm",)),
-    Rung("transformer", "attention to the last 256 tokens", ("model.kind=transformer",)),
+    Rung("transformer", "attention to the last tokens", ("model.kind=transformer",)),
 )
 """From what sees least to what sees most."""
 
@@ -111,7 +111,11 @@ def checked_ladder(rungs: Sequence[Rung], request: TrainRequest) -> Settings:
     keys = keys_of_toml(request.config_text)
     for key in (*keys, *map(key_of_override, request.overrides)):
         if key == "model.kind":
-            raise SettingError("each rung of a ladder has its own model.kind", got=key)
+            raise SettingError(
+                "each rung of a ladder has its own model.kind",
+                got=key,
+                hint="leave it out, and name rungs with --rungs",
+            )
         if not any(acts_with_kind(key, rung.kind) for rung in rungs):
             names = ", ".join(rung.name for rung in rungs)
             raise SettingError(f"{key} acts on none of the rungs", got=names)
@@ -145,25 +149,45 @@ def ladder_text(request: TrainRequest, settings: Settings, folder: Path) -> Ladd
 
 
 def _begun_with(request: TrainRequest, settings: Settings, scratch: Path) -> dict[str, object]:
-    """Return what tells one ladder from another: the digest of its text, and its settings."""
+    """Return what tells one ladder from another: the digest of its text, settings and time."""
     digest = hashlib.sha256()
     for names in (settings.data.train, settings.data.valid, settings.data.test):
         digest.update(b"part")
         for chunk in _corpus(settings, names, scratch).chunks() if names else ():
             digest.update(chunk.encode("utf-8", "surrogatepass"))
     asked = sorted(one for one in request.overrides if not one.startswith("data."))
-    return {"text": digest.hexdigest(), "settings": [request.config_text, *asked]}
+    return {
+        "text": digest.hexdigest(),
+        "set of settings": [request.config_text, *asked],
+        "budget in seconds": request.budget_seconds,
+    }
 
 
 def _require_same(begun: Mapping[str, object], path: Path) -> None:
     then = json.loads(path.read_text(encoding="utf-8"))
-    differing = [name for name, value in begun.items() if then.get(name) != value]
-    if differing:
+    begun_in = f"than {path.parent.parent} was begun with"
+    told = [
+        f"another {name} {begun_in}{_change(value, then[name])}"
+        for name, value in begun.items()
+        if then.get(name, value) != value
+    ]
+    if told:
         raise SettingError(
             "a ladder is gone on with by the same command",
-            got=f"another {' and other '.join(differing)} than {path.parent.parent} was begun with",
+            got="; ".join(told),
             hint="name another --out folder",
         )
+
+
+def _change(now: object, then: object) -> str:
+    """Return what is asked for now in place of what, where that is short enough to be told."""
+    if isinstance(now, list) and isinstance(then, list) and now[0] == then[0]:
+        only_now = ", ".join(one for one in now if one not in then)
+        only_then = ", ".join(one for one in then if one not in now)
+        return f": {only_now or 'nothing'} in place of {only_then or 'nothing'}"
+    if isinstance(now, float | int | None) and isinstance(then, float | int | None):
+        return f": {now} in place of {then}"
+    return ""
 
 
 def _write_parts(settings: Settings, text: LadderText, scratch: Path) -> None:

@@ -55,10 +55,10 @@ class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
         return reopen_prepared(folder.settings, tokenizer, folder.path / CACHE, recorded)
 
     def suggestions(
-        self, early: Settings, prepared: PreparedText, *, with_budget: bool
+        self, early: Settings, prepared: PreparedText, *, budget_seconds: float | None
     ) -> tuple[str, ...]:
         """Return sizes that fit the text."""
-        return suggested_settings(early, prepared.num_targets, with_budget=with_budget)
+        return suggested_settings(early, prepared.num_targets, budget_seconds=budget_seconds)
 
     def size_notices(self, prepared: PreparedText) -> tuple[str, ...]:
         """Return a line where the text is too small to learn much from."""

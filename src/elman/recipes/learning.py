@@ -213,10 +213,9 @@ def _suggestions(
     prepared: PreparedT,
 ) -> tuple[str, ...]:
     """Return sizes that fit the data; none beneath a settings file, which means what it says."""
-    with_budget = request.budget_seconds is not None
     if not request.config_text:
-        return task.suggestions(early, prepared, with_budget=with_budget)
-    given = early.training.epochs or early.training.updates or with_budget
+        return task.suggestions(early, prepared, budget_seconds=request.budget_seconds)
+    given = early.training.epochs or early.training.updates or request.budget_seconds is not None
     return () if given else ("training.epochs=10",)
 
 

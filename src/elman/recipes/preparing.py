@@ -30,6 +30,7 @@ from elman.data.token_array import (
 from elman.errors import DataError, RunError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.tally import TextTally
+from elman.recipes.text_notices import learnt_too, oddities
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
 from elman.text.encodings import holds_surrogate
 from elman.text.raw_files import is_standard_input
@@ -169,7 +170,8 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     passes = _Passes()
     prepare = _prepare_stream if settings.text.unit == "stream" else _prepare_lines
     tokenizer, parts = prepare(settings, corpora, scratch, passes)
-    notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports)]
+    digests: dict[str, str] = {name: part.ids.digest() for name, part in parts.items()}
+    notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports), *learnt_too(digests)]
     return PreparedText(tokenizer, parts, tuple(passes.reports), tuple(notices))
 
 
@@ -327,18 +329,6 @@ def in_direction(
     if settings.direction == "forward":
         return pieces
     return (piece[::-1] for piece in reversed(list(pieces)))
-
-
-def oddities(reports: Iterable[TextReport]) -> Iterator[str]:
-    """Yield a line for each thing in the files that a person would want to know of."""
-    for report in reports:
-        for count, meaning in (
-            (report.nul, "NUL characters (kept)"),
-            (report.invisible, "invisible characters (kept)"),
-            (report.carriage_returns, "carriage returns inside lines (kept)"),
-        ):
-            if count:
-                yield f"{report.name}: {count:,} {meaning}"
 
 
 def reopen_prepared(

@@ -25,8 +25,8 @@ from elman.evaluation.surprisal import (
 from elman.evaluation.units import LanguageScore
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.held_out import stream_boundary
-from elman.recipes.preparing import oddities
 from elman.recipes.tally import TextTally
+from elman.recipes.text_notices import oddities
 from elman.recipes.trained import TrainedModel
 from elman.text.building import pieces_of
 from elman.text.normalising import normalised_chunks

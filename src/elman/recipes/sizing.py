@@ -7,12 +7,16 @@ them are in `benchmarks/RESULTS.md`.
 
 import torch
 
+from elman.config.checks import acts_in
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
 from elman.kernels.dispatch import Precision
 
 MOST_EPOCHS = 40
 """Passes over a text that a budget is filled with at most: more only learn it by heart."""
+
+MOST_UNITS = ((10.0, 64), (30.0, 128), (60.0, 256))
+"""Seconds, and the units of a model that has fewer to learn in: larger ones make few updates."""
 
 LEAST_TOKENS = 2_000
 """A training text of fewer tokens is worth a word: little can be learnt from it."""
@@ -21,10 +25,13 @@ LEAST_BFLOAT16_UNITS = 128
 """Layers narrower than this gain nothing from products in bfloat16."""
 
 
-def suggested_settings(early: Settings, num_tokens: int, *, with_budget: bool) -> tuple[str, ...]:
+def suggested_settings(
+    early: Settings, num_tokens: int, *, budget_seconds: float | None
+) -> tuple[str, ...]:
     """Return overrides, such as "model.hidden_size=256", for a training text of `num_tokens`.
 
-    `early` holds what is known before: level, unit, and how a person wants to stop.
+    `early` holds what is known before: level, unit, and how a person wants to stop. What has to be
+    learnt within `budget_seconds` (None: no such bound) is no larger than can be.
     """
     words = early.text.level in ("word", "bpe")
     suggestions = []
@@ -36,7 +43,9 @@ def suggested_settings(early: Settings, num_tokens: int, *, with_budget: bool) -
         suggestions += _for_words(early, num_tokens)
     else:
         suggestions += _for_characters(num_tokens)
-    if not (with_budget or early.training.epochs or early.training.updates):
+    if budget_seconds is not None:
+        suggestions += _for_little_time(early, suggestions, budget_seconds)
+    if not (budget_seconds or early.training.epochs or early.training.updates):
         suggestions.append(f"training.epochs={_epochs(num_tokens)}")
     return tuple(suggestions)
 
@@ -66,6 +75,24 @@ def has_bfloat16_products() -> bool:
     """Return whether the processor multiplies bfloat16 by itself."""
     able = torch.cpu.get_capabilities()
     return bool(able.get("avx512_bf16")) or bool(able.get("amx_bf16"))
+
+
+def _for_little_time(early: Settings, suggestions: list[str], budget_seconds: float) -> list[str]:
+    """Return what makes a model smaller that would hardly move in so little time."""
+    most = next((units for seconds, units in MOST_UNITS if budget_seconds < seconds), None)
+    if most is None:
+        return []
+    named = {key: value for key, _, value in (one.partition("=") for one in suggestions)}
+    small = []
+    for key, usual in (
+        ("model.hidden_size", ModelSettings().hidden_size),
+        ("model.embedding_size", ModelSettings().embedding_size),
+    ):
+        if acts_in(key, early):
+            small.append(f"{key}={min(int(named.get(key, usual)), most)}")
+    if "model.num_layers" in named:
+        small.append(f"model.num_layers={min(int(named['model.num_layers']), 2)}")
+    return small
 
 
 def _for_characters(num_tokens: int) -> list[str]:

@@ -71,13 +71,13 @@ class TagTask(RowTask[PreparedTags, SequenceTagger, TagBatch]):
         require_same_text(folder.settings.text, vocabulary.words, folder.path)
 
     def suggestions(
-        self, early: Settings, prepared: PreparedTags, *, with_budget: bool
+        self, early: Settings, prepared: PreparedTags, *, budget_seconds: float | None
     ) -> tuple[str, ...]:
         """Return sizes that fit the data, and a chain where tags tell spans."""
         suggestions = []
         if prepared.vocabulary.tags.learnt != "none":
             suggestions.append("model.head=crf")
-        if not (with_budget or early.training.epochs or early.training.updates):
+        if not (budget_seconds or early.training.epochs or early.training.updates):
             many = prepared.num_targets >= MANY_TOKENS
             suggestions.append(f"training.epochs={10 if many else 30}")
         return tuple(suggestions)

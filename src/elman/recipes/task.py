@@ -93,7 +93,7 @@ class Task(ABC, Generic[PreparedT, ModelT, BatchT]):
 
     @abstractmethod
     def suggestions(
-        self, early: Settings, prepared: PreparedT, *, with_budget: bool
+        self, early: Settings, prepared: PreparedT, *, budget_seconds: float | None
     ) -> tuple[str, ...]:
         """Return overrides that fit the data, for what a person left open."""
 

@@ -70,7 +70,7 @@ class TranslateTask(RowTask[PreparedPairs, EncoderDecoder, PairBatch]):
         return prepare_pairs(settings, scratch)
 
     def suggestions(
-        self, early: Settings, prepared: PreparedPairs, *, with_budget: bool
+        self, early: Settings, prepared: PreparedPairs, *, budget_seconds: float | None
     ) -> tuple[str, ...]:
         """Return sizes that fit the pairs, and plain targets where these are of few signs."""
         tokens = prepared.num_targets
@@ -83,7 +83,7 @@ class TranslateTask(RowTask[PreparedPairs, EncoderDecoder, PairBatch]):
             suggestions += ["training.batch_size=128"]
         if len(prepared.target.vocabulary) < MANY_SIGNS:
             suggestions.append("training.label_smoothing=0.0")
-        if not (with_budget or early.training.epochs or early.training.updates):
+        if not (budget_seconds or early.training.epochs or early.training.updates):
             suggestions.append(f"training.epochs={_epochs(tokens)}")
         return tuple(suggestions)
 

@@ -92,14 +92,14 @@ def compare_on(
 
     with stages(error_console()) as on_stage:
         found = compare_runs(CompareRequest(runs, names, encoding, cache), on_stage=on_stage)
-    for notice in found.notices:
-        say(f"note: {notice}")
     if as_json:
         print_json(_json(found, names))
     else:
         print_comparison(found.comparison, output_console())
+    for notice in found.notices:
+        say(f"note: {notice}")
     if markdown is not None:
-        write_atomically(markdown, markdown_table(found.comparison).encode())
+        write_atomically(markdown, markdown_table(found.comparison, found.notices).encode())
     if picture is not None:
         draw_comparison(found.comparison, picture, title=", ".join(names))
     return 0
@@ -134,18 +134,34 @@ def _reach_on(
 
 def _parted(paths: list[str]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Return the runs among the paths, and what is text."""
+    from elman.checkpoints.run_folder import RunFolder, runs_within
+    from elman.text.raw_files import is_standard_input
+
     runs = tuple(Path(path) for path in paths if _is_run(path))
     names = tuple(path for path in paths if not _is_run(path))
     for name in names:
+        if runs_within(Path(name)):
+            RunFolder.open(name)  # tells what runs it holds
         if Path(name).is_dir():
             say(f"note: {name} is no run, and is read as a folder of texts")
+    missing = [name for name in names if not (is_standard_input(name) or Path(name).exists())]
+    if missing and not runs:
+        raise SettingError(
+            "elman compare needs runs and a text",
+            got=f"{', '.join(missing)}, which is not there",
+            allowed="elman compare RUN … FILE",
+        )
     if not runs or not names:
         raise SettingError(
             "elman compare needs runs and a text",
-            got=f"{len(runs)} runs and {len(names)} files",
+            got=f"{_counted(len(runs), 'run')} and {_counted(len(names), 'file')}",
             allowed="elman compare RUN … FILE",
         )
     return runs, names
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _require_fitting(

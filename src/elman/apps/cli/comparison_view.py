@@ -12,7 +12,9 @@ from elman.evaluation.reach import ReachCurve
 
 WIDE, UNBOUND = 120, 240
 """Columns of a terminal that takes the whole table, and of what is no terminal."""
-_HEADS = ("model", "kind", "parameters", "trained in")
+_HEADS = ("model", "kind", "parameters", "trained in", "passes")
+TOO_LOW = "*"
+"""Stands behind figures that are too low to be set beside others."""
 
 
 def print_comparison(comparison: ModelComparison, console: Console) -> None:
@@ -63,36 +65,44 @@ def print_reach(curves: Sequence[tuple[str, Sequence[ReachCurve]]], console: Con
             console.print()
 
 
-def markdown_table(comparison: ModelComparison) -> str:
-    """Return the same table as Markdown."""
+def markdown_table(comparison: ModelComparison, notices: Sequence[str]) -> str:
+    """Return the same table as Markdown, and below it what has to be known to read it."""
     heads, *rows = _cells(comparison)
     lines = [heads, ["---" if place < 2 else "---:" for place in range(len(heads))], *rows]
     cells = ([cell.replace("|", "\\|") for cell in row] for row in lines)
-    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+    table = "".join(f"| {' | '.join(row)} |\n" for row in cells)
+    return table + "".join(f"\n{notice}\n".replace("*", "\\*") for notice in notices)
 
 
 def _cells(comparison: ModelComparison) -> list[list[str]]:
-    by_token = ["nats/token", "perplexity"] if comparison.same_tokens else ["tokens"]
+    by_token = ["tokens"]
+    if comparison.same_tokens:
+        unknown = any(row.compared.score.num_unknown for row in comparison.rows)
+        by_token = ["nats/token", "perplexity", *(["of known"] if unknown else [])]
     heads = [*_HEADS, *by_token, "bits/char", "bits/byte", "± 95 %", "to the row above"]
-    return [heads, *(_row(row, same_tokens=comparison.same_tokens) for row in comparison.rows)]
+    return [heads, *(_row(row, by_token) for row in comparison.rows)]
 
 
-def _row(row: ComparisonRow, *, same_tokens: bool) -> list[str]:
+def _row(row: ComparisonRow, by_token: Sequence[str]) -> list[str]:
     one, score = row.compared, row.compared.score
     seconds = one.training_seconds
-    if same_tokens:
-        by_token = [_number(score.nats_per_token, 4), _number(score.perplexity, 2)]
-    else:
-        by_token = [f"{score.num_tokens:,}"]
+    figures = {
+        "tokens": f"{score.num_tokens:,}",
+        "nats/token": _number(score.nats_per_token, 4),
+        "perplexity": _number(score.perplexity, 2),
+        "of known": _number(score.perplexity_excluding_unknown, 2),
+    }
+    mark = TOO_LOW if one.is_too_low else ""
     interval = row.interval
     return [
         one.name,
         one.kind,
         f"{one.parameters:,}",
         "–" if seconds is None else duration_text(seconds),
-        *by_token,
-        _number(score.bits_per_character, 4),
-        _number(score.bits_per_byte, 4),
+        "–" if one.passes is None else f"{one.passes:,.3g}",
+        *(figures[head] for head in by_token),
+        _number(score.bits_per_character, 4) + mark,
+        _number(score.bits_per_byte, 4) + mark,
         "–" if interval is None else f"{(interval.high - interval.low) / 2:.4f}",
         _difference(row),
     ]

@@ -8,11 +8,12 @@ from cyclopts import Parameter
 
 from elman.apps.cli.options import Whole
 from elman.apps.cli.output import program, say
-from elman.apps.cli.train_options import FileOptions, Invocation, Out, RunOptions, invocation
-from elman.errors import SettingError
+from elman.apps.cli.train_options import FileOptions, HowOptions, Invocation, Out, invocation
 
 if TYPE_CHECKING:
     from elman.recipes.ladder import LadderText, Rung
+
+GO_ON = "the same command; what is finished stays as it is"
 
 
 def ladder(
@@ -38,7 +39,7 @@ def ladder(
         Literal["line", "stream"] | None,
         Parameter(help="line: every line stands alone; stream: one long text."),
     ] = None,
-    options: RunOptions | None = None,
+    options: HowOptions | None = None,
 ) -> int:
     """Train a ladder of models on one text, and compare them.
 
@@ -48,8 +49,6 @@ def ladder(
     finished is not trained again.
     """
     asked = invocation(out, files, options, {"text.level": level, "text.unit": unit})
-    if asked.resume:
-        raise SettingError("a ladder is gone on with by the same command", got="--resume")
     from elman.apps.cli.compare import compare_on
     from elman.apps.cli.training_run import train_request
     from elman.recipes.ladder import checked_ladder, ladder_text, rungs_named
@@ -61,10 +60,9 @@ def ladder(
     learnt = [rung for rung in chosen if not rung.is_counted]
     share = None if asked.budget_seconds is None else asked.budget_seconds / max(len(learnt), 1)
     for rung in chosen:
-        say(f"{rung.name}: {rung.meaning}")
+        say(f"rung {rung.name}: {rung.meaning}")
         status = _train(asked, rung, text, share if rung in learnt else None)
         if status:
-            say(f"go on with the same command; what is finished stays as it is ({out})")
             return status
     runs = tuple(out / rung.name for rung in chosen)
     again = " ".join(f"{run}" for run in runs)
@@ -98,8 +96,8 @@ def _train(
     if (place / STATE).is_file():
         no_files: dict[str, tuple[str, ...]] = dict.fromkeys(one.files, ())
         going_on = replace(one, files=no_files, overrides=(), budget_seconds=None, config=None)
-        return run_training(LanguageView(), replace(going_on, resume=True))
+        return run_training(LanguageView(), replace(going_on, resume=True), go_on=GO_ON)
     request = request_of(rung, train_request(one))
     if rung.is_counted:
         return run_counting(request, one)
-    return run_training(LanguageView(), one, request)
+    return run_training(LanguageView(), one, request, go_on=GO_ON)

@@ -47,12 +47,15 @@ class FileOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class RunOptions:
-    """How long to train, from which seed, with which settings, and whether to go on."""
+class HowOptions:
+    """How long to train, from which seed and with which settings."""
 
     budget: Annotated[
         str,
-        Parameter(help="Time to take, such as 90s or 2m: fits the run to it.", show_default=False),
+        Parameter(
+            help="Time to take, such as 90s or 2m (without a letter: seconds): fits the run to it.",
+            show_default=False,
+        ),
     ] = ""
     seed: Annotated[WholeOrNone, Parameter(help="Seed of every random draw.")] = None
     encoding: Annotated[str | None, Parameter(help="Encoding of the files.")] = None
@@ -61,12 +64,19 @@ class RunOptions:
         Names,
         Parameter(name="--set", help="A setting, as section.key=value; repeatable.", negative=""),
     ] = None
+    verbose: Verbose = False
+    json: Json = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RunOptions(HowOptions):
+    """How to train one run, and whether to go on with it."""
+
     resume: Annotated[
         bool,
         Parameter(negative="", show_default=False, help="Go on with the interrupted run in --out."),
     ] = False
-    verbose: Verbose = False
-    json: Json = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ class Invocation:
 def invocation(
     out: Path,
     files: FileOptions | None,
-    options: RunOptions | None,
+    options: HowOptions | None,
     named: Mapping[str, object],
 ) -> Invocation:
     """Return the options together. `named` holds the task's own, by the setting that each sets.
@@ -97,7 +107,7 @@ def invocation(
     are None change no setting.
     """
     started = time.monotonic()
-    given, how = files or FileOptions(), options or RunOptions()
+    given, how = files or FileOptions(), options or HowOptions()
     settings = {**named, "text.encoding": how.encoding, "training.seed": how.seed}
     overrides = (f"{key}={value}" for key, value in settings.items() if value is not None)
     return Invocation(
@@ -110,7 +120,7 @@ def invocation(
         config=how.config,
         overrides=(*(how.set_ or ()), *overrides),
         budget_seconds=duration_seconds(how.budget) if how.budget else None,
-        resume=how.resume,
+        resume=isinstance(how, RunOptions) and how.resume,
         as_json=how.json,
         verbose=how.verbose,
         started=started,

@@ -31,10 +31,13 @@ def run_training(
     view: TrainingView[PreparedT, ModelT, BatchT],
     invocation: Invocation,
     request: TrainRequest | None = None,
+    *,
+    go_on: str = "",
 ) -> int:
     """Train or go on training, show it, and return the exit status.
 
-    `request` is what is trained where that is not all that the options ask for.
+    `request` is what is trained where that is not all that the options ask for. `go_on` is what to
+    do after an interruption where that is not to resume this run alone.
     """
     task = view.task.base.model.task
     if invocation.resume:
@@ -58,7 +61,7 @@ def run_training(
     if invocation.budget_seconds is not None:
         deadline = invocation.started + invocation.budget_seconds
         pace = Pace(run.trainer.total_updates, invocation.started, deadline)
-    go_on = f"{program()} train {task} --out {invocation.out} --resume"
+    go_on = go_on or f"{program()} train {task} --out {invocation.out} --resume"
     try:
         report = train_with_progress(view, run, pace)
     except KeyboardInterrupt:

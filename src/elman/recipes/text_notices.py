@@ -1,0 +1,27 @@
+"""What a person should know of a text before a model learns from it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from elman.text.reading import TextReport
+
+
+def oddities(reports: Iterable[TextReport]) -> Iterator[str]:
+    """Yield a line for each thing in the files that a person would want to know of."""
+    for report in reports:
+        for count, meaning in (
+            (report.nul, "NUL characters (kept)"),
+            (report.invisible, "invisible characters (kept)"),
+            (report.carriage_returns, "carriage returns inside lines (kept)"),
+        ):
+            if count:
+                yield f"{report.name}: {count:,} {meaning}"
+
+
+def learnt_too(digests: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each held-out part that is the training part itself, by digests of both."""
+    for name, digest in digests.items():
+        if name != "train" and digest == digests["train"]:
+            yield (
+                f"the {name} part is the text that is learnt from: its figures are of what is "
+                "known by heart"
+            )
