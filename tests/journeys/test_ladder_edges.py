@@ -175,7 +175,7 @@ def test_what_is_impossible_is_null_in_json_and_has_its_place_in_the_table(
     plain = ("--set=model.smoothing=none", "--set=text.unknown=replace", *WHOLE)
     run = counts(elman, tmp_path / "none", book, *plain)
     scored = elman("score", run, small)
-    assert "first impossible token, counted from 0" in scored.stdout
+    assert "first impossible token (from 0)" in scored.stdout
     assert "impossible to the model" in scored.stderr
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("the mat\tzz qq\n", encoding="utf-8")
