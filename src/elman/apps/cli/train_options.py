@@ -52,7 +52,10 @@ class RunOptions:
 
     budget: Annotated[
         str,
-        Parameter(help="Time to take, such as 90s or 2m: fits the run to it.", show_default=False),
+        Parameter(
+            help="Time to take, such as 90s, 2m or 1h30m, or in seconds: fits the run to it.",
+            show_default=False,
+        ),
     ] = ""
     seed: Annotated[WholeOrNone, Parameter(help="Seed of every random draw.")] = None
     encoding: Annotated[str | None, Parameter(help="Encoding of the files.")] = None
