@@ -144,7 +144,11 @@ def mean_squares(trained: TrainedModel) -> dict[str, Tensor]:
     model = trained.model
     totals = {name: torch.zeros_like(weight) for name, weight in model.named_parameters()}
     if not totals:
-        raise SettingError("a count model has no weights that could follow a text")
+        raise SettingError(
+            "a count model has no weights that could follow a text",
+            got=f"--dynamic with {trained.path}",
+            hint="score it without --dynamic, or mix it into a recurrent run with --mix",
+        )
     count = 0
     for ids_BT, targets_BT in _training_batches(trained):
         output = model(ids_BT, plan=trained.plan)

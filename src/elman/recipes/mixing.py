@@ -132,6 +132,7 @@ def mixed(trained: TrainedModel, mixing: Mixing, other: TrainedModel | None = No
     scorer: TokenScorer = ModelScorer(trained.model, trained.plan)
     facts: Facts = {}
     if mixing.cache_size:
+        _require_states(trained)
         cached = _cached(trained, mixing, texts)
         scorer = cached
         facts |= {
@@ -218,6 +219,16 @@ def _mixed_loss(
     """Return the mean nats of the mixture."""
     first_1N, second_1N = (torch.from_numpy(nats_N)[None] for nats_N in (first_N, second_N))
     return float(mixed_nats(first_1N, second_1N, weight).mean())
+
+
+def _require_states(trained: TrainedModel) -> None:
+    """Raise `SettingError` for a count model, whose cache would have nothing to compare."""
+    if trained.settings.model.kind == "ngram":
+        raise SettingError(
+            "a cache compares states, which a count model does not have",
+            got=f"--cache with {trained.path}",
+            hint="score it without --cache, or mix it into a recurrent run with --mix",
+        )
 
 
 def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> CacheScorer:
