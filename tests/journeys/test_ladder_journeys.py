@@ -347,8 +347,11 @@ def test_a_run_that_reads_from_the_end_is_a_run_of_the_turned_text(
     ahead = tmp_path / "ahead"
     assert elman("train", "lm", "--data", text, "--out", ahead, *counts).returncode == 0
     alone = json.loads(elman("score", ahead, text, "--json").stdout)["loss_nats"]
-    both = json.loads(elman("score", backward, text, "--json", "--mix", ahead).stdout)
+    done = elman("score", backward, text, "--json", "--mix", ahead)
+    both = json.loads(done.stdout)
     assert both["mixed_by"] == "text"
+    assert ("warning: one stream is one text" in done.stderr) == (unit == "stream")
+    assert ("one stream is one text" in both["warning"]) == (unit == "stream")
     if unit == "stream":
         want = -np.logaddexp(-mine["loss_nats"], -alone) + math.log(2)
         assert both["loss_nats"] == pytest.approx(want, rel=1e-12)

@@ -167,7 +167,8 @@ def score_mixed(
     """Score files with what is added to the run; return also lines to show, and the numbers used.
 
     A second run that reads in the other direction is mixed text by text (`recipes.both_ways`), all
-    else token by token. Raises what `mixed` and `score_files` raise.
+    else token by token. A `warning` among the numbers takes the place of that of the score. Raises
+    what `mixed` and `score_files` raise.
     """
     if mixing.is_plain:
         score, notices = score_files(trained, request, on_scored=on_scored)
@@ -183,16 +184,27 @@ def score_mixed(
         weight = EVEN if mixing.other_weight is None else mixing.other_weight
         score, notices = score_both_ways(trained, other, request, weight, on_scored=on_scored)
         told = f"mixed text by text with {mixing.other}, the other way round, weight {weight:g}"
-        name = str(mixing.other)
-        return score, (told, *notices), _facts_of_texts(name, weight)
+        facts: Facts = {
+            "mixed_with": str(mixing.other),
+            "mixed_weight": weight,
+            "mixed_by": "text",
+            "warning": "; ".join(filter(None, (_of_one_text(trained), score.warning))),
+        }
+        return score, (told, *notices), facts
     on_stage("fitting …")
     by = mixed(trained, mixing, other)
     score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
     return score, (*by.told, *notices), by.facts
 
 
-def _facts_of_texts(name: str, weight: float) -> Facts:
-    return {"mixed_with": name, "mixed_weight": weight, "mixed_by": "text"}
+def _of_one_text(trained: TrainedModel) -> str:
+    """Return why a mixture of whole texts is worth nothing to this run, "" where it is of lines."""
+    if trained.settings.text.unit == "line":
+        return ""
+    return (
+        "one stream is one text, of which a mixture of whole texts is never better than the better "
+        "of both runs: it is worth something for runs of lines"
+    )
 
 
 def fitted_weight(
