@@ -71,6 +71,24 @@ def test_weights_that_follow_a_text_give_one_number_for_every_window(
     assert found == pytest.approx([found[0]] * 3, rel=1e-6)
 
 
+def test_weights_that_lose_the_text_are_warned_of(elman: Elman, learnt: Path, book: Path) -> None:
+    for rate, lost in (("0", False), ("0.0001", False), ("1", True), ("1e30", True)):
+        done = elman("score", learnt, book, "--json", "--dynamic", "--dynamic-rate", rate)
+        told = figures(done)
+        assert ("the rate is too high; leave --dynamic-rate out" in told["warning"]) == lost
+        assert (f"warning: weights that follow at a rate of {float(rate):g}" in done.stderr) == lost
+    assert told["loss_is_nan"] or told["loss_is_infinite"]
+
+
+def test_the_usual_rates_are_those_that_are_tried(elman: Elman) -> None:
+    from elman.recipes.dynamic_evaluation import RATES
+
+    told = f"usually {RATES[0]:.5f} to {RATES[-1]}"
+    assert told in " ".join(elman("score", "--help").stdout.replace("│", " ").split())
+    ladder = Path(__file__).parents[2] / "docs" / "ladder.md"
+    assert told in " ".join(ladder.read_text(encoding="utf-8").split())
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

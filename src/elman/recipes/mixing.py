@@ -194,7 +194,29 @@ def score_mixed(
     on_stage("fitting …")
     by = mixed(trained, mixing, other)
     score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
-    return score, (*by.told, *notices), by.facts
+    warning = _gone_astray(trained, mixing, by.facts, score)
+    return score, (*by.told, *notices), by.facts | ({"warning": warning} if warning else {})
+
+
+def _gone_astray(trained: TrainedModel, mixing: Mixing, facts: Facts, score: LanguageScore) -> str:
+    """Return that weights which follow have lost the text, "" where they have not.
+
+    They have where it is worse than a uniform guess: a mean above ln V, or none that is a number.
+    """
+    rate, mean = facts.get("dynamic_rate"), score.nats_per_token
+    num_tokens = len(trained.tokenizer.vocabulary)
+    if not rate or mean is None or mean <= math.log(num_tokens):
+        return ""
+    return (
+        f"weights that follow at a rate of {rate:g} are worse than a uniform guess among "
+        f"{num_tokens:,} tokens ({mean:.4g} nats per token, and ln {num_tokens:,} is "
+        f"{math.log(num_tokens):.4g}): the rate is too high; "
+        + (
+            "give a smaller --dynamic-rate, or leave --dynamic out"
+            if mixing.dynamic_rate is None
+            else "leave --dynamic-rate out, so that it is fitted, or give a smaller one"
+        )
+    )
 
 
 def _of_one_text(trained: TrainedModel) -> str:
@@ -281,7 +303,8 @@ def _following(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") 
     if mixing.dynamic_rate is not None:
         return scorer(mixing.dynamic_rate)
     losses = [(float(texts.nats(scorer(rate)).mean()), rate) for rate in RATES]
-    return scorer(min(losses)[1])
+    # Of a rate at which they go astray the loss may be no number, which no other is less than.
+    return scorer(min((math.inf if math.isnan(loss) else loss, rate) for loss, rate in losses)[1])
 
 
 class _ValidationText:
