@@ -80,6 +80,34 @@ def test_weights_that_lose_the_text_are_warned_of(elman: Elman, learnt: Path, bo
     assert told["loss_is_nan"] or told["loss_is_infinite"]
 
 
+def test_each_try_is_told_while_numbers_are_fitted(learnt: Path, book: Path) -> None:
+    from elman.recipes.mixing import Mixing, score_mixed
+    from elman.recipes.scoring import ScoreRequest
+    from elman.recipes.trained import open_trained
+
+    trained, request = open_trained(learnt), ScoreRequest((str(book),))
+    for mixing, what, tries in (
+        (Mixing(is_dynamic=True), "fitting the rate, try {} of 5", 5),
+        (Mixing(cache_size=9), "fitting the cache, try {} of 8", 8),
+        (Mixing(other=learnt), "fitting the weight of the mixture, run {} of 2", 2),
+    ):
+        told: dict[str, list[int]] = {}
+        score_mixed(
+            trained,
+            request,
+            mixing,
+            on_fitted=lambda stage, count, told=told: told.setdefault(stage, []).append(count),
+        )
+        stages = [stage for stage in told if stage.startswith(what.split(",")[0] + ", ")]
+        assert [one for one in stages if "alone" not in one] == [
+            what.format(number) for number in range(1, tries + 1)
+        ]
+        for stage in stages:
+            assert told[stage][0] == 0
+            assert told[stage] == sorted(told[stage])
+            assert told[stage][-1] > 100
+
+
 def test_the_usual_rates_are_those_that_are_tried(elman: Elman) -> None:
     from elman.recipes.dynamic_evaluation import RATES
 

@@ -5,18 +5,16 @@ be the one that it was chosen by.
 """
 
 import math
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from elman.data.token_array import LineArray
-from elman.errors import DataError, RunError, SettingError
-from elman.evaluation.language import score_lines_by, score_stream_by
+from elman.errors import SettingError
 from elman.evaluation.scorers import (
     MOST_CACHED,
     CacheScorer,
@@ -28,16 +26,13 @@ from elman.evaluation.scorers import (
 from elman.evaluation.units import LanguageScore
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
-from elman.recipes.held_out import ids_in_pieces, parts_of_run, stream_boundary
-from elman.recipes.preparing import Part
 from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel, open_members, open_trained
+from elman.recipes.validation_text import OnFitted, ValidationText
 
 Facts = dict[str, float | int | str]
 """The numbers that a score was made with, by name."""
 
-FITTED_TOKENS = 50_000
-"""Tokens of validation text, from its beginning, that numbers are fitted on at most."""
 FLATNESSES = (0.03, 0.06, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3)
 """Values of θ that are tried."""
 STEPS = 60
@@ -122,13 +117,21 @@ class Mixed:
         return tuple(lines)
 
 
-def mixed(trained: TrainedModel, mixing: Mixing, other: TrainedModel | None = None) -> Mixed:
+def mixed(
+    trained: TrainedModel,
+    mixing: Mixing,
+    other: TrainedModel | None = None,
+    *,
+    on_fitted: OnFitted = lambda stage, num_tokens: None,
+) -> Mixed:
     """Return the run with what is added to it; `other` is `mixing.other` where it is open already.
+
+    `on_fitted` is told what is being fitted, and how many tokens are read for it.
 
     Raises `RunError` for a second run of another vocabulary, and `SettingError` where a number is
     to be fitted and the run has no validation text.
     """
-    texts = _ValidationText(trained)
+    texts = ValidationText(trained, on_fitted)
     scorer: TokenScorer = ModelScorer(trained.model, trained.plan)
     facts: Facts = {}
     if mixing.cache_size:
@@ -150,7 +153,10 @@ def mixed(trained: TrainedModel, mixing: Mixing, other: TrainedModel | None = No
         second: TokenScorer = ModelScorer(other.model, other.plan)
         weight = mixing.other_weight
         if weight is None:
-            weight, _ = fitted_weight(texts.nats(scorer), texts.nats(second))
+            stage = "fitting the weight of the mixture, run {} of 2"
+            weight, _ = fitted_weight(
+                texts.nats(scorer, stage.format(1)), texts.nats(second, stage.format(2))
+            )
         scorer = MixtureScorer(scorer, second, weight)
         facts |= {"mixed_with": str(mixing.other), "mixed_weight": weight}
     return Mixed(scorer, facts, texts.num_scored)
@@ -161,7 +167,7 @@ def score_mixed(
     request: ScoreRequest,
     mixing: Mixing,
     *,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    on_fitted: OnFitted = lambda stage, num_tokens: None,
     on_scored: Callable[[int], None] = lambda num_tokens: None,
 ) -> tuple[LanguageScore, tuple[str, ...], Facts]:
     """Score files with what is added to the run; return also lines to show, and the numbers used.
@@ -191,8 +197,7 @@ def score_mixed(
             "warning": "; ".join(filter(None, (_of_one_text(trained), score.warning))),
         }
         return score, (told, *notices), facts
-    on_stage("fitting …")
-    by = mixed(trained, mixing, other)
+    by = mixed(trained, mixing, other, on_fitted=on_fitted)
     score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
     warning = _gone_astray(trained, mixing, by.facts, score)
     return score, (*by.told, *notices), by.facts | ({"warning": warning} if warning else {})
@@ -265,7 +270,7 @@ def _require_states(trained: TrainedModel) -> None:
         )
 
 
-def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> CacheScorer:
+def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> CacheScorer:
     """Return the run with a cache, whose flatness and weight are fitted where they are open."""
 
     def scorer(flatness: float, weight: float) -> CacheScorer:
@@ -279,10 +284,12 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> 
 
     if mixing.flatness is not None and mixing.cache_weight is not None:
         return scorer(mixing.flatness, mixing.cache_weight)
-    own_N = texts.nats(ModelScorer(trained.model, trained.plan))
+    own_N = texts.nats(ModelScorer(trained.model, trained.plan), "fitting the cache, the run alone")
     tried: list[tuple[float, float, float]] = []
-    for flatness in FLATNESSES if mixing.flatness is None else (mixing.flatness,):
-        recalled_N = texts.nats(scorer(flatness, 1.0))
+    flatnesses = FLATNESSES if mixing.flatness is None else (mixing.flatness,)
+    for number, flatness in enumerate(flatnesses, 1):
+        stage = f"fitting the cache, try {number} of {len(flatnesses)}"
+        recalled_N = texts.nats(scorer(flatness, 1.0), stage)
         if mixing.cache_weight is None:
             weight, loss = fitted_weight(own_N, recalled_N)
         else:
@@ -292,9 +299,9 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> 
     return scorer(*min(tried)[1:])
 
 
-def _following(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> DynamicScorer:
+def _following(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> DynamicScorer:
     """Return the run with weights that follow the text, at a rate that is fitted where open."""
-    squares = mean_squares(trained)
+    squares = mean_squares(trained, on_read=partial(texts.on_fitted, "measuring gradients"))
 
     def scorer(rate: float) -> DynamicScorer:
         segment = SEGMENT[trained.settings.text.level]
@@ -302,79 +309,9 @@ def _following(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") 
 
     if mixing.dynamic_rate is not None:
         return scorer(mixing.dynamic_rate)
-    losses = [(float(texts.nats(scorer(rate)).mean()), rate) for rate in RATES]
+    losses: list[tuple[float, float]] = []
+    for number, rate in enumerate(RATES, 1):
+        nats_N = texts.nats(scorer(rate), f"fitting the rate, try {number} of {len(RATES)}")
+        losses.append((float(nats_N.mean()), rate))
     # Of a rate at which they go astray the loss may be no number, which no other is less than.
     return scorer(min((math.inf if math.isnan(loss) else loss, rate) for loss, rate in losses)[1])
-
-
-class _ValidationText:
-    """The beginning of the validation part of a run, read when it is first needed."""
-
-    def __init__(self, trained: TrainedModel) -> None:
-        self._trained = trained
-        self._sequences: list[npt.NDArray[np.integer]] | None = None
-        self.num_scored = 0
-
-    def nats(self, scorer: TokenScorer) -> npt.NDArray[np.float64]:
-        """Return the nats of each token under `scorer`."""
-        told: list[npt.NDArray[np.float64]] = []
-        settings, vocabulary = self._trained.settings, self._trained.tokenizer.vocabulary
-        if self._sequences is None:
-            self._sequences = self._read()
-        if settings.text.unit == "line":
-            assert vocabulary.boundary_id is not None
-            score_lines_by(
-                scorer,
-                self._sequences,
-                boundary_id=vocabulary.boundary_id,
-                on_line=lambda number, nats_N, _: told.append(nats_N),
-            )
-        else:
-            score_stream_by(
-                scorer,
-                self._sequences,
-                boundary_id=stream_boundary(settings, vocabulary),
-                on_tokens=lambda nats_N, _: told.append(nats_N),
-            )
-        found_N = np.concatenate(told)
-        self.num_scored = len(found_N)
-        return found_N
-
-    def _read(self) -> list[npt.NDArray[np.integer]]:
-        trained = self._trained
-        try:
-            with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-                part = parts_of_run(trained, Path(scratch)).parts.get("valid")
-                sequences = [] if part is None else list(_beginning(part))
-        except (DataError, RunError) as error:
-            raise SettingError(
-                "numbers that are not given are fitted on the validation text of the run, which "
-                "cannot be had",
-                got=str(error),
-                hint="give them, as --help says",
-            ) from None
-        if not sequences:
-            raise SettingError(
-                "numbers that are not given are fitted on the validation text of the run",
-                got="a run without validation text",
-                hint="give them, as --help says",
-            )
-        return sequences
-
-
-def _beginning(part: Part) -> Iterator[npt.NDArray[np.integer]]:
-    """Yield copies of the first sequences of a part, about FITTED_TOKENS in all."""
-    left = FITTED_TOKENS
-    if isinstance(part.ids, LineArray):
-        for number in range(len(part.ids)):
-            line_N = np.array(part.ids.line(number))
-            yield line_N
-            left -= len(line_N) + 1
-            if left <= 0:
-                return
-        return
-    for piece_N in ids_in_pieces(part.ids):
-        yield np.array(piece_N[:left])
-        left -= len(piece_N)
-        if left <= 0:
-            return
