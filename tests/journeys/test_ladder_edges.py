@@ -108,6 +108,31 @@ def test_each_try_is_told_while_numbers_are_fitted(learnt: Path, book: Path) -> 
             assert told[stage][-1] > 100
 
 
+def test_what_is_fitted_is_fitted_on_known_words_and_the_guessing_of_others_is_told(
+    elman: Elman, book: Path, tmp_path: Path
+) -> None:
+    from elman.evaluation.scorers import ModelScorer
+    from elman.recipes.trained import open_trained
+    from elman.recipes.validation_text import ValidationText
+
+    run, rare = tmp_path / "words", ("--level", "word", "--set=text.vocabulary_size=14")
+    done = elman("train", "lm", "--data", book, "--out", run, "--json", *rare, *TINY)
+    valid = figures(done)["scores"]["valid"]
+    assert valid["num_unknown"] > 0
+    trained = open_trained(run)
+    texts = ValidationText(trained)
+    nats_N = texts.nats(ModelScorer(trained.model, trained.plan), "once")
+    assert texts.num_scored == valid["num_tokens_excluding_unknown"]
+    assert texts.num_left_out == valid["num_unknown"]
+    assert nats_N.sum() == pytest.approx(valid["loss_nats_excluding_unknown"], rel=1e-5)
+    done = elman("score", run, book, "--cache", "9")
+    assert f"tokens of validation text, {texts.num_left_out:,} unknown ones left out" in done.stderr
+    assert "note: part of what this gains is the guessing of [ UNK ]" in done.stderr
+    assert "perplexity, unknown left out" in done.stdout
+    alone = elman("score", run, book)
+    assert "the guessing of" not in alone.stderr
+
+
 def test_the_usual_rates_are_those_that_are_tried(elman: Elman) -> None:
     from elman.recipes.dynamic_evaluation import RATES
 

@@ -23,12 +23,13 @@ from elman.evaluation.scorers import (
     TokenScorer,
     mixed_nats,
 )
-from elman.evaluation.units import LanguageScore
+from elman.evaluation.units import MANY_UNKNOWN, LanguageScore
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
 from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel, open_members, open_trained
 from elman.recipes.validation_text import OnFitted, ValidationText
+from elman.text.vocabulary import UNK
 
 Facts = dict[str, float | int | str]
 """The numbers that a score was made with, by name."""
@@ -88,16 +89,22 @@ class Mixing:
 
 @dataclass(frozen=True)
 class Mixed:
-    """What gives the nats, the numbers it uses, and how many tokens those were fitted on."""
+    """What gives the nats, the numbers it uses, and how many tokens those were fitted on.
+
+    `left_out` unknown ones beside them were not looked at.
+    """
 
     scorer: TokenScorer
     facts: Facts
     fitted_on: int
+    left_out: int = 0
 
     @property
     def told(self) -> tuple[str, ...]:
         """Return lines that tell a person of it."""
         fitted = f"; fitted on {self.fitted_on:,} tokens of validation text"
+        if self.left_out:
+            fitted += f", {self.left_out:,} unknown ones left out"
         end = fitted if self.fitted_on else ""
         lines = []
         if "cache_size" in self.facts:
@@ -159,7 +166,7 @@ def mixed(
             )
         scorer = MixtureScorer(scorer, second, weight)
         facts |= {"mixed_with": str(mixing.other), "mixed_weight": weight}
-    return Mixed(scorer, facts, texts.num_scored)
+    return Mixed(scorer, facts, texts.num_scored, texts.num_left_out)
 
 
 def score_mixed(
@@ -200,7 +207,19 @@ def score_mixed(
     by = mixed(trained, mixing, other, on_fitted=on_fitted)
     score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
     warning = _gone_astray(trained, mixing, by.facts, score)
-    return score, (*by.told, *notices), by.facts | ({"warning": warning} if warning else {})
+    notices = (*by.told, *_of_unknown(score), *notices)
+    return score, notices, by.facts | ({"warning": warning} if warning else {})
+
+
+def _of_unknown(score: LanguageScore) -> tuple[str, ...]:
+    """Return which figure to compare where much of the text is unknown; nothing where it is not."""
+    if score.num_unknown <= MANY_UNKNOWN * score.num_tokens:
+        return ()
+    return (
+        f"part of what this gains is the guessing of {UNK}, which "
+        f"{100 * score.num_unknown / score.num_tokens:.2g} % of the tokens are: compare the lines "
+        "with unknown left out",
+    )
 
 
 def _gone_astray(trained: TrainedModel, mixing: Mixing, facts: Facts, score: LanguageScore) -> str:

@@ -23,25 +23,31 @@ FITTED_TOKENS = 50_000
 
 
 class ValidationText:
-    """The beginning of the validation part of a run, read when it is first needed."""
+    """The beginning of the validation part of a run, read when it is first needed.
+
+    Where there are unknown tokens and known ones, numbers are fitted on the known: a guess that a
+    word is unknown tells nothing of the word. `num_scored` and `num_left_out` count both.
+    """
 
     def __init__(self, trained: TrainedModel, on_fitted: OnFitted = lambda stage, tokens: None):
         self._trained, self.on_fitted = trained, on_fitted
         self._sequences: list[npt.NDArray[np.integer]] | None = None
-        self.num_scored = 0
+        self.num_scored = self.num_left_out = 0
 
     def nats(self, scorer: TokenScorer, stage: str) -> npt.NDArray[np.float64]:
-        """Return the nats of each token under `scorer`; `stage` is what that is told as."""
+        """Return the nats of each known token under `scorer`; `stage` is what that is told as."""
         told: list[npt.NDArray[np.float64]] = []
+        known: list[npt.NDArray[np.bool_]] = []
         settings, vocabulary = self._trained.settings, self._trained.tokenizer.vocabulary
         if self._sequences is None:
             self.on_fitted("reading the validation text", 0)
             self._sequences = self._read()
-        count = 0
+        count, unknown = 0, -1 if vocabulary.unk_id is None else vocabulary.unk_id
 
-        def add(nats_N: npt.NDArray[np.float64]) -> None:
+        def add(nats_N: npt.NDArray[np.float64], targets_N: npt.NDArray[np.int64]) -> None:
             nonlocal count
             told.append(nats_N)
+            known.append(targets_N != unknown)
             count += len(nats_N)
             self.on_fitted(stage, count)
 
@@ -52,17 +58,19 @@ class ValidationText:
                 scorer,
                 self._sequences,
                 boundary_id=vocabulary.boundary_id,
-                on_line=lambda number, nats_N, _: add(nats_N),
+                on_line=lambda number, nats_N, targets_N: add(nats_N, targets_N),
             )
         else:
             score_stream_by(
                 scorer,
                 self._sequences,
                 boundary_id=stream_boundary(settings, vocabulary),
-                on_tokens=lambda nats_N, _: add(nats_N),
+                on_tokens=add,
             )
-        found_N = np.concatenate(told)
-        self.num_scored = len(found_N)
+        found_N, known_N = np.concatenate(told), np.concatenate(known)
+        if known_N.any():
+            found_N = found_N[known_N]
+        self.num_scored, self.num_left_out = len(found_N), len(known_N) - len(found_N)
         return found_N
 
     def _read(self) -> list[npt.NDArray[np.integer]]:
