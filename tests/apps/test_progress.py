@@ -6,7 +6,14 @@ from rich.console import Console
 
 from elman.apps.cli.classify_view import spread_text
 from elman.apps.cli.language_view import held_out_figure
-from elman.apps.cli.progress import Pace, ProgressLine, Speed, TrainingProgress, fitted_figures
+from elman.apps.cli.progress import (
+    Pace,
+    ProgressLine,
+    Speed,
+    TrainingProgress,
+    fitted_figures,
+    fitting_and_scoring,
+)
 from elman.recipes.held_out import counted
 
 
@@ -122,6 +129,33 @@ def test_beside_a_terminal_a_line_comes_at_once_only_where_asked(
         line.at(1, "too soon")
         line.at(2, "held out", at_once=True)
     assert capsys.readouterr().err == "update 2/10  held out\n"
+
+
+def test_fitting_is_told_in_words_and_scoring_follows_in_the_same_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elman.apps.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True, width=80, highlight=False)
+    for console in (terminal, Console(file=io.StringIO())):
+        with fitting_and_scoring(console) as (fitted, scored):
+            fitted("fitting the rate, try 2 of 5", 0)
+            fitted("fitting the rate, try 2 of 5", 1512)
+            scored(4096)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "fitting the rate, try 2 of 5"
+    assert told[1].startswith("fitting the rate, try 2 of 5, 1,512 tokens")
+    assert told[2] == "scored 4,096"
+    assert len(told) == 3
+    assert "scoring 4,096 tokens" in shown.getvalue()
+
+
+def test_fitting_is_silent_in_a_log_while_it_takes_no_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fitting_and_scoring(Console(file=io.StringIO())) as (fitted, _):
+        fitted("fitting the rate, try 1 of 5", 9)
+    assert capsys.readouterr().err == ""
 
 
 def test_ids_are_counted_once_they_have_been_used() -> None:

@@ -124,6 +124,22 @@ def test_a_deleted_file_is_named(tmp_path: Path, make_run: MakeRun, name: str, p
     assert part in refusal(lambda: RunFolder.open(run.path))
 
 
+def test_weights_are_copied_again_unless_training_would_make_them(
+    tmp_path: Path, make_run: MakeRun
+) -> None:
+    run = make_run(tmp_path / "run")
+    (run.path / "model.safetensors").unlink()
+    assert "continue the run with --resume" in refusal(lambda: RunFolder.open(run.path))
+    run.write_manifest(Manifest(results={"training": {"reason": "updates"}}))
+    finished = refusal(lambda: RunFolder.open(run.path))
+    run.write_manifest(Manifest())
+    (run.path / "state.safetensors").unlink()
+    for message in (finished, refusal(lambda: RunFolder.open(run.path))):
+        assert "lacks model.safetensors (the weights); the run cannot be used without" in message
+        assert "copy the folder again" in message
+        assert "--resume" not in message
+
+
 def test_resuming_needs_the_state_and_not_the_weights(tmp_path: Path, make_run: MakeRun) -> None:
     run = make_run(tmp_path / "run")
     (run.path / "model.safetensors").unlink()

@@ -52,7 +52,7 @@ CLASHES = [
     (["model.order=3"], 'model.order has an effect only with model.kind = "ngram"'),
     (
         ["model.kind=ngram", "model.hidden_size=9"],
-        'no effect with model.kind = "ngram"; got model.h',
+        'no effect with model.kind = "ngram"; got model.hidden_size = 9; leave it out: it says',
     ),
     (
         ["model.kind=ngram", "training.epochs=9"],

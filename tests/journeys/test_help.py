@@ -44,3 +44,42 @@ def test_an_unknown_verb_names_the_nearest(elman: Elman) -> None:
     assert done.returncode == 2
     assert "generate" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("compare", "elman compare needs PATHS; got none; see elman compare --help"),
+        ("score", "elman score needs RUN; got none; see elman score --help"),
+        ("predict run", "elman predict needs FILE; got none; see elman predict --help"),
+        ("train lm", "elman train lm needs --out; got none; see elman train lm --help"),
+        (
+            "train lm --out run --budget -5s",
+            "--budget needs a value; got -5s, which begins with - and is taken for an option; "
+            "a value that begins so is given as --budget=-5s; see elman train lm --help",
+        ),
+        (
+            "score run file --per-token --json",
+            "--per-token needs a value; got the option --json; see elman score --help",
+        ),
+        ("score run --mix", "--mix needs a value; got none; see elman score --help"),
+        (
+            "trian lm",
+            "elman has no such command; got trian; allowed: demo, score, compare, predict, "
+            "generate, convert, bench, train, data; did you mean train? see elman --help",
+        ),
+        (
+            "train xyzzy",
+            "elman train has no such command; got xyzzy; allowed: lm, classify, tag, translate, "
+            "ladder; see elman train --help",
+        ),
+        ("score run --bogus", "Unknown option: --bogus. Did you mean --verbose? see elman score"),
+    ],
+)
+def test_a_mistake_in_the_options_is_told_in_the_words_that_are_typed(
+    elman: Elman, arguments: str, told: str
+) -> None:
+    done = elman(*arguments.split())
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"elman: {told}")
+    assert done.stderr.count("\n") == 1

@@ -71,6 +71,77 @@ def test_weights_that_follow_a_text_give_one_number_for_every_window(
     assert found == pytest.approx([found[0]] * 3, rel=1e-6)
 
 
+def test_weights_that_lose_the_text_are_warned_of(elman: Elman, learnt: Path, book: Path) -> None:
+    for rate, lost in (("0", False), ("0.0001", False), ("1", True), ("1e30", True)):
+        done = elman("score", learnt, book, "--json", "--dynamic", "--dynamic-rate", rate)
+        told = figures(done)
+        assert ("the rate is too high; leave --dynamic-rate out" in told["warning"]) == lost
+        assert (f"warning: weights that follow at a rate of {float(rate):g}" in done.stderr) == lost
+    assert told["loss_is_nan"] or told["loss_is_infinite"]
+
+
+def test_each_try_is_told_while_numbers_are_fitted(learnt: Path, book: Path) -> None:
+    from elman.recipes.mixing import Mixing, score_mixed
+    from elman.recipes.scoring import ScoreRequest
+    from elman.recipes.trained import open_trained
+
+    trained, request = open_trained(learnt), ScoreRequest((str(book),))
+    for mixing, what, tries in (
+        (Mixing(is_dynamic=True), "fitting the rate, try {} of 5", 5),
+        (Mixing(cache_size=9), "fitting the cache, try {} of 8", 8),
+        (Mixing(other=learnt), "fitting the weight of the mixture, run {} of 2", 2),
+    ):
+        told: dict[str, list[int]] = {}
+        score_mixed(
+            trained,
+            request,
+            mixing,
+            on_fitted=lambda stage, count, told=told: told.setdefault(stage, []).append(count),
+        )
+        stages = [stage for stage in told if stage.startswith(what.split(",")[0] + ", ")]
+        assert [one for one in stages if "alone" not in one] == [
+            what.format(number) for number in range(1, tries + 1)
+        ]
+        for stage in stages:
+            assert told[stage][0] == 0
+            assert told[stage] == sorted(told[stage])
+            assert told[stage][-1] > 100
+
+
+def test_what_is_fitted_is_fitted_on_known_words_and_the_guessing_of_others_is_told(
+    elman: Elman, book: Path, tmp_path: Path
+) -> None:
+    from elman.evaluation.scorers import ModelScorer
+    from elman.recipes.trained import open_trained
+    from elman.recipes.validation_text import ValidationText
+
+    run, rare = tmp_path / "words", ("--level", "word", "--set=text.vocabulary_size=14")
+    done = elman("train", "lm", "--data", book, "--out", run, "--json", *rare, *TINY)
+    valid = figures(done)["scores"]["valid"]
+    assert valid["num_unknown"] > 0
+    trained = open_trained(run)
+    texts = ValidationText(trained)
+    nats_N = texts.nats(ModelScorer(trained.model, trained.plan), "once")
+    assert texts.num_scored == valid["num_tokens_excluding_unknown"]
+    assert texts.num_left_out == valid["num_unknown"]
+    assert nats_N.sum() == pytest.approx(valid["loss_nats_excluding_unknown"], rel=1e-5)
+    done = elman("score", run, book, "--cache", "9")
+    assert f"tokens of validation text, {texts.num_left_out:,} unknown ones left out" in done.stderr
+    assert "note: part of what this gains is the guessing of [ UNK ]" in done.stderr
+    assert "perplexity, unknown left out" in done.stdout
+    alone = elman("score", run, book)
+    assert "the guessing of" not in alone.stderr
+
+
+def test_the_usual_rates_are_those_that_are_tried(elman: Elman) -> None:
+    from elman.recipes.dynamic_evaluation import RATES
+
+    told = f"usually {RATES[0]:.5f} to {RATES[-1]}"
+    assert told in " ".join(elman("score", "--help").stdout.replace("│", " ").split())
+    ladder = Path(__file__).parents[2] / "docs" / "ladder.md"
+    assert told in " ".join(ladder.read_text(encoding="utf-8").split())
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -175,7 +246,7 @@ def test_what_is_impossible_is_null_in_json_and_has_its_place_in_the_table(
     plain = ("--set=model.smoothing=none", "--set=text.unknown=replace", *WHOLE)
     run = counts(elman, tmp_path / "none", book, *plain)
     scored = elman("score", run, small)
-    assert "first impossible token, counted from 0" in scored.stdout
+    assert "first impossible token (from 0)" in scored.stdout
     assert "impossible to the model" in scored.stderr
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("the mat\tzz qq\n", encoding="utf-8")

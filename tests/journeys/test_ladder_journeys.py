@@ -266,6 +266,31 @@ def test_what_cannot_be_added_is_refused_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "options", "told"),
+    [
+        ("score", ("--cache", "9"), "score it without --cache, or mix it into a recurrent run"),
+        ("score", ("--dynamic",), "score it without --dynamic, or mix it into a recurrent run"),
+        ("convert", ("--to", "onnx"), "got model.kind = ngram; allowed: a run of model.kind ="),
+        ("convert", ("--to", "onnx"), "; a count model is written by --to arpa"),
+    ],
+)
+def test_what_counts_cannot_do_is_refused_with_what_they_can(
+    elman: Elman,
+    runs: dict[str, Path],
+    text: Path,
+    tmp_path: Path,
+    command: str,
+    options: tuple[str, ...],
+    told: str,
+) -> None:
+    given = text if command == "score" else tmp_path / "x.onnx"
+    done = elman(command, runs["ngram"], given, *options)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_ladder_is_trained_compared_and_not_trained_again(
     elman: Elman, text: Path, tmp_path: Path
 ) -> None:
@@ -323,8 +348,11 @@ def test_a_run_that_reads_from_the_end_is_a_run_of_the_turned_text(
     ahead = tmp_path / "ahead"
     assert elman("train", "lm", "--data", text, "--out", ahead, *counts).returncode == 0
     alone = json.loads(elman("score", ahead, text, "--json").stdout)["loss_nats"]
-    both = json.loads(elman("score", backward, text, "--json", "--mix", ahead).stdout)
+    done = elman("score", backward, text, "--json", "--mix", ahead)
+    both = json.loads(done.stdout)
     assert both["mixed_by"] == "text"
+    assert ("warning: one stream is one text" in done.stderr) == (unit == "stream")
+    assert ("one stream is one text" in both["warning"]) == (unit == "stream")
     if unit == "stream":
         want = -np.logaddexp(-mine["loss_nats"], -alone) + math.log(2)
         assert both["loss_nats"] == pytest.approx(want, rel=1e-12)

@@ -117,6 +117,12 @@ def test_of_a_minimal_pair_the_sentence_like_the_training_text_is_likelier(
     assert done.returncode == 2
     assert "line 1" in done.stderr
     assert "line 2" in done.stderr
+    done = elman("score", stream_run, "--minimal-pairs", "builtin:foo")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "elman: there is no built-in set of pairs of that name; got builtin:foo; "
+        "allowed: builtin:agreement\n"
+    )
 
 
 def test_a_run_that_was_moved_works_and_weights_alone_do_not(  # case E02

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elman.errors import SettingError
 from elman.models.ngram.counting import count_grams, joined
-from elman.models.ngram.discounts import modified_discounts
+from elman.models.ngram.discounts import absolute_discount, modified_discounts
 from elman.models.ngram.pruning import prune
 from elman.models.ngram.smoothing import Smoothing, SmoothingOptions, estimate
 from elman.models.ngram.tables import NgramTables
@@ -150,7 +150,7 @@ def test_maximum_likelihood_gives_zero_without_an_exception() -> None:  # case G
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
-        ([[0, 1, 2, 0]] * 5, "seen 1 or 2 or 3 or 4 times"),
+        ([[0, 1, 2, 0]] * 5, "seen once or 2 or 3 or 4 times"),
         ([[0, p, 0] for p in (1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5)], "seen 4 times"),
     ],
 )
@@ -237,3 +237,21 @@ def test_what_is_no_outcome_has_no_probability_and_takes_none(method: Smoothing)
         assert probs_V[0] == 0.0
         want_V = distribution(alone, [one - 1 for one in history])
         np.testing.assert_allclose(probs_V[1:], want_V, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ([2, 3, 4], "no gram is seen once"),
+        ([1, 2, 4], "no gram is seen 3 times"),
+        ([2, 4], "no gram is seen once or 3 times"),
+        ([1, 4], "no gram is seen 2 or 3 times"),
+    ],
+)
+def test_counts_that_no_gram_has_are_told_as_one_says_them(counts: list[int], told: str) -> None:
+    assert modified_discounts(np.array(counts)).fault == told
+
+
+def test_one_discount_says_which_count_it_would_need() -> None:
+    assert absolute_discount(np.array([2, 3])).fault == "no gram is seen once"
+    assert absolute_discount(np.array([1, 3])).fault == "no gram is seen 2 times"

@@ -41,6 +41,11 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=software_versions)
     schema_version: int = SCHEMA_VERSION
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether training has ended, of which the results then tell."""
+        return isinstance(self.results.get("training"), dict)
+
 
 def manifest_to_json(manifest: Manifest) -> str:
     """Return `manifest` as JSON with sorted keys: equal manifests give equal texts."""

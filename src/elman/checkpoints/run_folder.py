@@ -332,10 +332,15 @@ def _read_settings(path: Path) -> Settings:
 def _check_files(folder: Path, names: Sequence[str], purpose: Literal["use", "resume"]) -> None:
     """Raise `RunError` unless settings, the vocabularies `names` and what `purpose` needs are."""
     copy = "copy it from where the run was made"
+    again = "the run cannot be used without it: copy the folder again from where it was made"
+    goes_on = purpose == "use" and (folder / STATE).is_file() and not _is_finished(folder)
     needed = [
         (CONFIG, "the settings", copy),
         *((name, "the vocabulary", f"{copy}; no other will do") for name in names),
-        (WEIGHTS, "the weights", "continue the run with --resume until it keeps some")
+        (
+            *(WEIGHTS, "the weights"),
+            "continue the run with --resume until it keeps some" if goes_on else again,
+        )
         if purpose == "use"
         else (STATE, "the training state", "nothing was saved to go on from; train anew"),
     ]
@@ -343,3 +348,9 @@ def _check_files(folder: Path, names: Sequence[str], purpose: Literal["use", "re
     if missing:
         told = " and ".join(f"{name} ({what})" for name, what, _ in missing)
         raise RunError(f"the run {folder} lacks {told}", hint=missing[0][2])
+
+
+def _is_finished(folder: Path) -> bool:
+    """Return whether the manifest tells that training has ended, so that nothing is to go on."""
+    path = folder / MANIFEST
+    return path.is_file() and manifest_from_json(read_utf8(path), name=str(path)).is_finished

@@ -54,5 +54,5 @@ def _beside_counts(settings: Settings) -> Iterator[SettingError]:
             yield SettingError(
                 f'{facts.key} has no effect with model.kind = "ngram"',
                 got=f"{facts.key} = {shown(value)}",
-                hint=f"leave it at {shown(facts.default)}",
+                hint="leave it out: it says nothing to a count model",
             )

@@ -14,6 +14,7 @@ from elman.checkpoints.atomic_files import read_utf8
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import TOKENIZER, RunFolder
+from elman.config.kind_checks import CELL_KINDS
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
 from elman.errors import ConversionError
@@ -137,9 +138,12 @@ def _recurrent(trained: TrainedModel, target: Target) -> RecurrentLanguageModel:
     """Return the model. Raises `ConversionError` where it is of another kind."""
     if isinstance(trained.model, RecurrentLanguageModel):
         return trained.model
+    kind = trained.settings.model.kind
     raise ConversionError(
         f"only recurrent models can be written for {target}",
-        got=f"model.kind = {trained.settings.model.kind}",
+        got=f"model.kind = {kind}",
+        allowed=f"a run of model.kind = {', '.join(CELL_KINDS)}",
+        hint="a count model is written by --to arpa" if kind == "ngram" else "",
     )
 
 

@@ -13,7 +13,7 @@ Models" (2018), equations 5 to 8.
 import copy
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -136,16 +136,24 @@ class DynamicScorer(TokenScorer):
                 weight.add_(back - self.rate * gradient / (root + EPSILON))
 
 
-def mean_squares(trained: TrainedModel) -> dict[str, Tensor]:
+def mean_squares(
+    trained: TrainedModel, *, on_read: Callable[[int], None] = lambda num_tokens: None
+) -> dict[str, Tensor]:
     """Return the mean of the squares of gradients over the first batches of the training text.
 
-    Raises `SettingError` where that is no stream, and what `parts_of_run` raises.
+    `on_read` is told how many tokens of it are read by now. Raises `SettingError` where that is no
+    stream, and what `parts_of_run` raises.
     """
     model = trained.model
     totals = {name: torch.zeros_like(weight) for name, weight in model.named_parameters()}
     if not totals:
-        raise SettingError("a count model has no weights that could follow a text")
-    count = 0
+        raise SettingError(
+            "a count model has no weights that could follow a text",
+            got=f"--dynamic with {trained.path}",
+            hint="score it without --dynamic, or mix it into a recurrent run with --mix",
+        )
+    count = num_tokens = 0
+    on_read(num_tokens)
     for ids_BT, targets_BT in _training_batches(trained):
         output = model(ids_BT, plan=trained.plan)
         nats = token_nats(output.states_BTH, output.readout, targets_BT, plan=trained.plan).mean()
@@ -155,6 +163,8 @@ def mean_squares(trained: TrainedModel) -> dict[str, Tensor]:
             if gradient is not None:
                 total += gradient.square()
         count += 1
+        num_tokens += targets_BT.numel()
+        on_read(num_tokens)
     return {name: total / count for name, total in totals.items()}
 
 

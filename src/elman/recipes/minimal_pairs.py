@@ -7,6 +7,7 @@ from elman.config.text_settings import UnknownPolicy
 from elman.data.agreement import agreement_pairs
 from elman.errors import DataError, UnknownSymbolError, first_few
 from elman.evaluation.units import nats_to_bits
+from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.scoring import score_sentences
 from elman.recipes.trained import TrainedModel
 from elman.text.reading import iter_lines, open_sources
@@ -108,8 +109,9 @@ def judge_pairs(
     """Score both sentences of each line `good⇥bad` or `good⇥bad⇥group`; blank ones do not count.
 
     `builtin:agreement` names the pairs of `elman.data.agreement`, of which those with words that
-    the run does not know are left out, for both numbers of the subject. Raises `DataError` naming
-    each line that has not two or three columns, up to the first five.
+    the run does not know are left out, for both numbers of the subject. Raises `DataError` for
+    another name of that kind, and naming each line that has not two or three columns, up to the
+    first five.
     """
     left_out = 0
     if str(path) == AGREEMENT:
@@ -120,6 +122,10 @@ def judge_pairs(
         left_out = len(rows) - len(known)
         if not known:
             raise DataError(f"the run knows not all words of any pair of {AGREEMENT}")
+    elif str(path).startswith(BUILT_IN_PREFIX):
+        raise DataError(
+            "there is no built-in set of pairs of that name", got=str(path), allowed=AGREEMENT
+        )
     else:
         known = _read(path, encoding)
     flat = [sentence for row in known for sentence in row[:2]]

@@ -5,18 +5,16 @@ be the one that it was chosen by.
 """
 
 import math
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from elman.data.token_array import LineArray
-from elman.errors import DataError, RunError, SettingError
-from elman.evaluation.language import score_lines_by, score_stream_by
+from elman.errors import SettingError
 from elman.evaluation.scorers import (
     MOST_CACHED,
     CacheScorer,
@@ -25,19 +23,17 @@ from elman.evaluation.scorers import (
     TokenScorer,
     mixed_nats,
 )
-from elman.evaluation.units import LanguageScore
+from elman.evaluation.units import MANY_UNKNOWN, LanguageScore
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
-from elman.recipes.held_out import ids_in_pieces, parts_of_run, stream_boundary
-from elman.recipes.preparing import Part
 from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel, open_members, open_trained
+from elman.recipes.validation_text import OnFitted, ValidationText
+from elman.text.vocabulary import UNK
 
 Facts = dict[str, float | int | str]
 """The numbers that a score was made with, by name."""
 
-FITTED_TOKENS = 50_000
-"""Tokens of validation text, from its beginning, that numbers are fitted on at most."""
 FLATNESSES = (0.03, 0.06, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3)
 """Values of θ that are tried."""
 STEPS = 60
@@ -93,16 +89,22 @@ class Mixing:
 
 @dataclass(frozen=True)
 class Mixed:
-    """What gives the nats, the numbers it uses, and how many tokens those were fitted on."""
+    """What gives the nats, the numbers it uses, and how many tokens those were fitted on.
+
+    `left_out` unknown ones beside them were not looked at.
+    """
 
     scorer: TokenScorer
     facts: Facts
     fitted_on: int
+    left_out: int = 0
 
     @property
     def told(self) -> tuple[str, ...]:
         """Return lines that tell a person of it."""
         fitted = f"; fitted on {self.fitted_on:,} tokens of validation text"
+        if self.left_out:
+            fitted += f", {self.left_out:,} unknown ones left out"
         end = fitted if self.fitted_on else ""
         lines = []
         if "cache_size" in self.facts:
@@ -122,16 +124,25 @@ class Mixed:
         return tuple(lines)
 
 
-def mixed(trained: TrainedModel, mixing: Mixing, other: TrainedModel | None = None) -> Mixed:
+def mixed(
+    trained: TrainedModel,
+    mixing: Mixing,
+    other: TrainedModel | None = None,
+    *,
+    on_fitted: OnFitted = lambda stage, num_tokens: None,
+) -> Mixed:
     """Return the run with what is added to it; `other` is `mixing.other` where it is open already.
+
+    `on_fitted` is told what is being fitted, and how many tokens are read for it.
 
     Raises `RunError` for a second run of another vocabulary, and `SettingError` where a number is
     to be fitted and the run has no validation text.
     """
-    texts = _ValidationText(trained)
+    texts = ValidationText(trained, on_fitted)
     scorer: TokenScorer = ModelScorer(trained.model, trained.plan)
     facts: Facts = {}
     if mixing.cache_size:
+        _require_states(trained)
         cached = _cached(trained, mixing, texts)
         scorer = cached
         facts |= {
@@ -149,10 +160,13 @@ def mixed(trained: TrainedModel, mixing: Mixing, other: TrainedModel | None = No
         second: TokenScorer = ModelScorer(other.model, other.plan)
         weight = mixing.other_weight
         if weight is None:
-            weight, _ = fitted_weight(texts.nats(scorer), texts.nats(second))
+            stage = "fitting the weight of the mixture, run {} of 2"
+            weight, _ = fitted_weight(
+                texts.nats(scorer, stage.format(1)), texts.nats(second, stage.format(2))
+            )
         scorer = MixtureScorer(scorer, second, weight)
         facts |= {"mixed_with": str(mixing.other), "mixed_weight": weight}
-    return Mixed(scorer, facts, texts.num_scored)
+    return Mixed(scorer, facts, texts.num_scored, texts.num_left_out)
 
 
 def score_mixed(
@@ -160,13 +174,14 @@ def score_mixed(
     request: ScoreRequest,
     mixing: Mixing,
     *,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    on_fitted: OnFitted = lambda stage, num_tokens: None,
     on_scored: Callable[[int], None] = lambda num_tokens: None,
 ) -> tuple[LanguageScore, tuple[str, ...], Facts]:
     """Score files with what is added to the run; return also lines to show, and the numbers used.
 
     A second run that reads in the other direction is mixed text by text (`recipes.both_ways`), all
-    else token by token. Raises what `mixed` and `score_files` raise.
+    else token by token. A `warning` among the numbers takes the place of that of the score. Raises
+    what `mixed` and `score_files` raise.
     """
     if mixing.is_plain:
         score, notices = score_files(trained, request, on_scored=on_scored)
@@ -182,16 +197,60 @@ def score_mixed(
         weight = EVEN if mixing.other_weight is None else mixing.other_weight
         score, notices = score_both_ways(trained, other, request, weight, on_scored=on_scored)
         told = f"mixed text by text with {mixing.other}, the other way round, weight {weight:g}"
-        name = str(mixing.other)
-        return score, (told, *notices), _facts_of_texts(name, weight)
-    on_stage("fitting …")
-    by = mixed(trained, mixing, other)
+        facts: Facts = {
+            "mixed_with": str(mixing.other),
+            "mixed_weight": weight,
+            "mixed_by": "text",
+            "warning": "; ".join(filter(None, (_of_one_text(trained), score.warning))),
+        }
+        return score, (told, *notices), facts
+    by = mixed(trained, mixing, other, on_fitted=on_fitted)
     score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
-    return score, (*by.told, *notices), by.facts
+    warning = _gone_astray(trained, mixing, by.facts, score)
+    notices = (*by.told, *_of_unknown(score), *notices)
+    return score, notices, by.facts | ({"warning": warning} if warning else {})
 
 
-def _facts_of_texts(name: str, weight: float) -> Facts:
-    return {"mixed_with": name, "mixed_weight": weight, "mixed_by": "text"}
+def _of_unknown(score: LanguageScore) -> tuple[str, ...]:
+    """Return which figure to compare where much of the text is unknown; nothing where it is not."""
+    if score.num_unknown <= MANY_UNKNOWN * score.num_tokens:
+        return ()
+    return (
+        f"part of what this gains is the guessing of {UNK}, which "
+        f"{100 * score.num_unknown / score.num_tokens:.2g} % of the tokens are: compare the lines "
+        "with unknown left out",
+    )
+
+
+def _gone_astray(trained: TrainedModel, mixing: Mixing, facts: Facts, score: LanguageScore) -> str:
+    """Return that weights which follow have lost the text, "" where they have not.
+
+    They have where it is worse than a uniform guess: a mean above ln V, or none that is a number.
+    """
+    rate, mean = facts.get("dynamic_rate"), score.nats_per_token
+    num_tokens = len(trained.tokenizer.vocabulary)
+    if not rate or mean is None or mean <= math.log(num_tokens):
+        return ""
+    return (
+        f"weights that follow at a rate of {rate:g} are worse than a uniform guess among "
+        f"{num_tokens:,} tokens ({mean:.4g} nats per token, and ln {num_tokens:,} is "
+        f"{math.log(num_tokens):.4g}): the rate is too high; "
+        + (
+            "give a smaller --dynamic-rate, or leave --dynamic out"
+            if mixing.dynamic_rate is None
+            else "leave --dynamic-rate out, so that it is fitted, or give a smaller one"
+        )
+    )
+
+
+def _of_one_text(trained: TrainedModel) -> str:
+    """Return why a mixture of whole texts is worth nothing to this run, "" where it is of lines."""
+    if trained.settings.text.unit == "line":
+        return ""
+    return (
+        "one stream is one text, of which a mixture of whole texts is never better than the better "
+        "of both runs: it is worth something for runs of lines"
+    )
 
 
 def fitted_weight(
@@ -220,7 +279,17 @@ def _mixed_loss(
     return float(mixed_nats(first_1N, second_1N, weight).mean())
 
 
-def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> CacheScorer:
+def _require_states(trained: TrainedModel) -> None:
+    """Raise `SettingError` for a count model, whose cache would have nothing to compare."""
+    if trained.settings.model.kind == "ngram":
+        raise SettingError(
+            "a cache compares states, which a count model does not have",
+            got=f"--cache with {trained.path}",
+            hint="score it without --cache, or mix it into a recurrent run with --mix",
+        )
+
+
+def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> CacheScorer:
     """Return the run with a cache, whose flatness and weight are fitted where they are open."""
 
     def scorer(flatness: float, weight: float) -> CacheScorer:
@@ -234,10 +303,12 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> 
 
     if mixing.flatness is not None and mixing.cache_weight is not None:
         return scorer(mixing.flatness, mixing.cache_weight)
-    own_N = texts.nats(ModelScorer(trained.model, trained.plan))
+    own_N = texts.nats(ModelScorer(trained.model, trained.plan), "fitting the cache, the run alone")
     tried: list[tuple[float, float, float]] = []
-    for flatness in FLATNESSES if mixing.flatness is None else (mixing.flatness,):
-        recalled_N = texts.nats(scorer(flatness, 1.0))
+    flatnesses = FLATNESSES if mixing.flatness is None else (mixing.flatness,)
+    for number, flatness in enumerate(flatnesses, 1):
+        stage = f"fitting the cache, try {number} of {len(flatnesses)}"
+        recalled_N = texts.nats(scorer(flatness, 1.0), stage)
         if mixing.cache_weight is None:
             weight, loss = fitted_weight(own_N, recalled_N)
         else:
@@ -247,9 +318,9 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> 
     return scorer(*min(tried)[1:])
 
 
-def _following(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") -> DynamicScorer:
+def _following(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> DynamicScorer:
     """Return the run with weights that follow the text, at a rate that is fitted where open."""
-    squares = mean_squares(trained)
+    squares = mean_squares(trained, on_read=partial(texts.on_fitted, "measuring gradients"))
 
     def scorer(rate: float) -> DynamicScorer:
         segment = SEGMENT[trained.settings.text.level]
@@ -257,78 +328,9 @@ def _following(trained: TrainedModel, mixing: Mixing, texts: "_ValidationText") 
 
     if mixing.dynamic_rate is not None:
         return scorer(mixing.dynamic_rate)
-    losses = [(float(texts.nats(scorer(rate)).mean()), rate) for rate in RATES]
-    return scorer(min(losses)[1])
-
-
-class _ValidationText:
-    """The beginning of the validation part of a run, read when it is first needed."""
-
-    def __init__(self, trained: TrainedModel) -> None:
-        self._trained = trained
-        self._sequences: list[npt.NDArray[np.integer]] | None = None
-        self.num_scored = 0
-
-    def nats(self, scorer: TokenScorer) -> npt.NDArray[np.float64]:
-        """Return the nats of each token under `scorer`."""
-        told: list[npt.NDArray[np.float64]] = []
-        settings, vocabulary = self._trained.settings, self._trained.tokenizer.vocabulary
-        if self._sequences is None:
-            self._sequences = self._read()
-        if settings.text.unit == "line":
-            assert vocabulary.boundary_id is not None
-            score_lines_by(
-                scorer,
-                self._sequences,
-                boundary_id=vocabulary.boundary_id,
-                on_line=lambda number, nats_N, _: told.append(nats_N),
-            )
-        else:
-            score_stream_by(
-                scorer,
-                self._sequences,
-                boundary_id=stream_boundary(settings, vocabulary),
-                on_tokens=lambda nats_N, _: told.append(nats_N),
-            )
-        found_N = np.concatenate(told)
-        self.num_scored = len(found_N)
-        return found_N
-
-    def _read(self) -> list[npt.NDArray[np.integer]]:
-        trained = self._trained
-        try:
-            with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-                part = parts_of_run(trained, Path(scratch)).parts.get("valid")
-                sequences = [] if part is None else list(_beginning(part))
-        except (DataError, RunError) as error:
-            raise SettingError(
-                "numbers that are not given are fitted on the validation text of the run, which "
-                "cannot be had",
-                got=str(error),
-                hint="give them, as --help says",
-            ) from None
-        if not sequences:
-            raise SettingError(
-                "numbers that are not given are fitted on the validation text of the run",
-                got="a run without validation text",
-                hint="give them, as --help says",
-            )
-        return sequences
-
-
-def _beginning(part: Part) -> Iterator[npt.NDArray[np.integer]]:
-    """Yield copies of the first sequences of a part, about FITTED_TOKENS in all."""
-    left = FITTED_TOKENS
-    if isinstance(part.ids, LineArray):
-        for number in range(len(part.ids)):
-            line_N = np.array(part.ids.line(number))
-            yield line_N
-            left -= len(line_N) + 1
-            if left <= 0:
-                return
-        return
-    for piece_N in ids_in_pieces(part.ids):
-        yield np.array(piece_N[:left])
-        left -= len(piece_N)
-        if left <= 0:
-            return
+    losses: list[tuple[float, float]] = []
+    for number, rate in enumerate(RATES, 1):
+        nats_N = texts.nats(scorer(rate), f"fitting the rate, try {number} of {len(RATES)}")
+        losses.append((float(nats_N.mean()), rate))
+    # Of a rate at which they go astray the loss may be no number, which no other is less than.
+    return scorer(min((math.inf if math.isnan(loss) else loss, rate) for loss, rate in losses)[1])

@@ -103,7 +103,7 @@ def stopped_run(path: str | Path) -> StoppedRun | None:
     update = folder.saved_update()
     if update is None or not (folder.path / MANIFEST).exists():
         return None
-    if isinstance(folder.read_manifest().results.get("training"), dict):
+    if folder.read_manifest().is_finished:
         return None
     model, training = folder.settings.model, folder.settings.training
     return StoppedRun(folder.path, model.task, update, training.updates)
@@ -114,8 +114,7 @@ def is_finished(path: Path) -> bool:
     manifest = path / MANIFEST
     if not manifest.is_file():
         return False
-    results = manifest_from_json(read_utf8(manifest), name=str(manifest)).results
-    return isinstance(results.get("training"), dict)
+    return manifest_from_json(read_utf8(manifest), name=str(manifest)).is_finished
 
 
 def task_of(path: str | Path) -> TaskName:

@@ -20,7 +20,9 @@ def demo(
             help="language-reference: Python's own manual; unicode-names: names, one a line."
         ),
     ] = "language-reference",
-    budget: Annotated[str, Parameter(help="Time to take in all.")] = "100s",
+    budget: Annotated[
+        str, Parameter(help="Time to take in all, such as 90s or 2m, or in seconds.")
+    ] = "100s",
     seed: Annotated[Whole, Parameter(help="Seed of every random draw.")] = 1,
 ) -> int:
     """Train, compare and sample a small language model in under two minutes.

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError, UnusedCliTokensError
+from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from elman import __version__
@@ -22,6 +22,7 @@ from elman.apps.cli.data import data
 from elman.apps.cli.demo import demo
 from elman.apps.cli.generate import generate
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
+from elman.apps.cli.parser_mistakes import told_mistake
 from elman.apps.cli.predict import predict
 from elman.apps.cli.score import score
 from elman.apps.cli.train import train
@@ -65,7 +66,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
             result_action="return_value",
         )
     except CycloptsError as error:
-        complain(_told(error))
+        complain(told_mistake(error))
         status = EXIT_MISTAKE
     except ElmanError as error:
         complain(str(error))
@@ -82,17 +83,6 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         complain(one_line(f"{error.filename or 'the system'}: {error.strerror or error}"))
         status = EXIT_MISTAKE
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def _told(error: CycloptsError) -> str:
-    """Return a mistake in the options as one line, with the help of the verb that was meant."""
-    verb = " ".join(["elman", *(error.command_chain or ())])
-    what = one_line(str(error).strip().rstrip("."))
-    if isinstance(error, UnusedCliTokensError):
-        what = f"nothing here takes {' '.join(map(repr, error.unused_tokens or ()))}"
-        if "train" in (error.command_chain or ()):
-            what += "; files to learn from are named by --data, each setting by a --set of its own"
-    return f"{what}; see {verb} --help"
 
 
 def complain(message: str) -> None:

@@ -41,11 +41,16 @@ class MixingOptions:
         Parameter(
             negative="",
             show_default=False,
-            help="Language models: let the weights follow the text, learning from what is scored.",
+            help="Language models: let the weights follow the text, learning from what is scored, "
+            "which takes several times as long.",
         ),
     ] = False
     dynamic_rate: Annotated[
-        float | None, Parameter(help="--dynamic: how far they move. [default: fitted]")
+        float | None,
+        Parameter(
+            help="--dynamic: how far they move, usually 0.00003 to 0.003; too far, and they lose "
+            "the text. [default: fitted]"
+        ),
     ] = None
 
     def mixing(self) -> "Mixing":

@@ -105,7 +105,7 @@ def duration_seconds(text: str) -> float:
         raise SettingError(
             "--budget must be a duration above 0",
             got=repr(text),
-            allowed="a number with h, m or s, such as 90s, 2m or 1h30m",
+            allowed="a number of seconds, or numbers with h, m or s, such as 90, 90s or 1h30m",
         )
     return seconds
 

@@ -65,7 +65,7 @@ def score_table(scores: Mapping[str, Mapping[str, object]]) -> Table:
     for name in scores:
         table.add_column(name, justify="right")
     if any(score.get("first_infinite_token") is not None for score in scores.values()):
-        table.add_row("first impossible token, counted from 0", *map(_first_zero, scores.values()))
+        table.add_row("first impossible token (from 0)", *map(_first_zero, scores.values()))
     for label, key, digits in _FIGURES:
         if "unknown" in key and not any(score.get("num_unknown") for score in scores.values()):
             continue

@@ -115,13 +115,22 @@ class ProgressLine:
 
     def at(self, done: int, figures: str, *, at_once: bool = False) -> None:
         """Tell that `done` of the total are done; `at_once` even if a line was written just now."""
+        of = f"/{self._total:,}" if self._total else ""
+        line = f"{self._unit} {done:,}{of}  {figures.strip()}".rstrip()
+        self._show(done, figures, line, at_once=at_once)
+
+    def at_words(self, words: str) -> None:
+        """Tell what is being done where that is not counted in the unit of the line."""
+        self._show(0, words, words, at_once=False)
+
+    def _show(self, done: int, figures: str, line: str, *, at_once: bool) -> None:
+        """Show the figures beside the bar, or the line where there is none."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, figures=figures)
             return
         now = time.monotonic()
         if at_once or now - self._last_line >= SECONDS_BETWEEN_LINES:
-            of = f"/{self._total:,}" if self._total else ""
-            self.tell(f"{self._unit} {done:,}{of}  {figures.strip()}".rstrip())
+            self.tell(line)
             self._last_line = now
 
     def tell(self, message: str) -> None:
@@ -203,6 +212,32 @@ def scoring(console: Console, unit: str = "tokens") -> Iterator[Callable[[int], 
 
     with line.shown():
         yield tell
+
+
+@contextmanager
+def fitting_and_scoring(
+    console: Console,
+) -> Iterator[tuple[Callable[[str, int], None], Callable[[int], None]]]:
+    """Yield what tells of fitting (in words, with tokens read), and `scoring` for what follows."""
+    line = ProgressLine(console, "", None, "scored")
+    stage, speed = "", Speed()
+
+    def fitted(now: str, done: int) -> None:
+        nonlocal stage, speed
+        if now != stage:
+            stage, speed = now, Speed()
+        count = f"{done:,} tokens" if done else ""
+        line.at_words(", ".join(filter(None, (now, count, speed.told(done, "tokens")))))
+
+    def scored(done: int) -> None:
+        nonlocal stage, speed
+        if stage != "scoring":
+            stage, speed = "scoring", Speed()
+        count = f"scoring {done:,} tokens" if console.is_terminal else ""
+        line.at(done, ", ".join(filter(None, (count, speed.told(done, "tokens")))))
+
+    with line.shown():
+        yield fitted, scored
 
 
 class TrainingProgress:

@@ -193,7 +193,7 @@ def _score(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    from elman.apps.cli.progress import scoring, stages
+    from elman.apps.cli.progress import fitting_and_scoring, scoring
     from elman.recipes.mixing import score_mixed
     from elman.recipes.precision import PrecisionCost, pack
     from elman.recipes.scoring import score_files
@@ -201,9 +201,9 @@ def _score(
 
     exact = open_trained(run)
     trained = exact if precision == "float32" else pack(exact, precision)[0]
-    with stages(error_console()) as on_stage, scoring(error_console()) as on_scored:
+    with fitting_and_scoring(error_console()) as (on_fitted, on_scored):
         score, notices, facts = score_mixed(
-            trained, request, added, on_stage=on_stage, on_scored=on_scored
+            trained, request, added, on_fitted=on_fitted, on_scored=on_scored
         )
     figures = score.to_json() | facts
     if precision != "float32":

@@ -53,7 +53,7 @@ class HowOptions:
     budget: Annotated[
         str,
         Parameter(
-            help="Time to take, such as 90s or 2m (without a letter: seconds): fits the run to it.",
+            help="Time to take, such as 90s, 2m or 1h30m, or in seconds: fits the run to it.",
             show_default=False,
         ),
     ] = ""

@@ -1,5 +1,6 @@
 """How much is taken from a count: the discounts of Kneser and Ney, estimated from the counts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +38,9 @@ def modified_discounts(counts_N: LongArray) -> Discounts:
     n1, n2, n3, n4 = (int(np.count_nonzero(counts_N == times)) for times in (1, 2, 3, 4))
     middle = n1 / (n1 + 2 * n2) if n1 and n2 else MIDDLE
     fallen = (middle, middle, middle)
-    missing = [str(r) for r, n_r in ((1, n1), (2, n2), (3, n3), (4, n4)) if not n_r]
+    missing = [r for r, n_r in ((1, n1), (2, n2), (3, n3), (4, n4)) if not n_r]
     if missing:
-        return Discounts(fallen, f"no gram is seen {' or '.join(missing)} times")
+        return Discounts(fallen, _unseen(missing))
     found = (1 - 2 * middle * n2 / n1, 2 - 3 * middle * n3 / n2, 3 - 4 * middle * n4 / n3)
     for r, value in enumerate(found, 1):
         if not 0.0 < value <= r:
@@ -55,5 +56,12 @@ def absolute_discount(counts_N: LongArray) -> Discounts:
     """
     n1, n2 = (int(np.count_nonzero(counts_N == times)) for times in (1, 2))
     if not n1 or not n2:
-        return Discounts((MIDDLE,) * 3, f"no gram is seen {2 if n1 else 1} times")
+        return Discounts((MIDDLE,) * 3, _unseen([2 if n1 else 1]))
     return Discounts((n1 / (n1 + 2 * n2),) * 3)
+
+
+def _unseen(missing: Sequence[int]) -> str:
+    """Return the sentence that no gram has these counts."""
+    times = [str(count) for count in missing if count > 1]
+    told = ["once"] * (1 in missing) + [f"{' or '.join(times)} times"] * bool(times)
+    return f"no gram is seen {' or '.join(told)}"
