@@ -38,6 +38,8 @@ FLATNESSES = (0.03, 0.06, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3)
 """Values of θ that are tried."""
 STEPS = 60
 """Steps of expectation and maximisation for a weight; each moves it less than the one before."""
+LEAST_WEIGHT = 1e-3
+"""A smaller share of a mixture changes nothing that is shown."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Mixed:
         if "cache_size" in self.facts:
             lines.append(
                 f"a cache of {self.facts['cache_size']:,} states, flatness "
-                f"{self.facts['cache_flatness']:.3g}, weight {self.facts['cache_weight']:.3g}{end}"
+                f"{self.facts['cache_flatness']:.3g}, {self._weight('cache_weight')}{end}"
             )
         if "dynamic_rate" in self.facts:
             lines.append(
@@ -118,10 +120,15 @@ class Mixed:
             )
         if "mixed_with" in self.facts:
             lines.append(
-                f"mixed with {self.facts['mixed_with']}, weight {self.facts['mixed_weight']:.3g}"
-                f"{end}"
+                f"mixed with {self.facts['mixed_with']}, {self._weight('mixed_weight')}{end}"
             )
         return tuple(lines)
+
+    def _weight(self, name: str) -> str:
+        weight = self.facts[name]
+        assert not isinstance(weight, str)
+        told = f"weight {weight:.3g}"
+        return f"{told}: nothing is gained by it" if weight < LEAST_WEIGHT else told
 
 
 def mixed(
