@@ -33,6 +33,20 @@ def test_help_does_not_import_what_takes_long() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_wrong_setting_is_refused_before_torch_is_loaded() -> None:
+    code = (
+        "import sys\n"
+        "from elman.apps.cli.main import run\n"
+        "try:\n"
+        "    run(['train', 'lm', '--data', 'x', '--out', 'y', '--set', 'model.kind=grue'])\n"
+        "finally:\n"
+        "    assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert 'got "grue"; did you mean gru?' in done.stderr
+
+
 def test_the_version_is_that_of_the_package(elman: Elman) -> None:
     import elman as package
 

@@ -103,13 +103,19 @@ def invocation(
 ) -> Invocation:
     """Return the options together. `named` holds the task's own, by the setting that each sets.
 
-    Call it before anything that takes long is imported: a budget counts from here. Options that
-    are None change no setting.
+    Call it before anything that takes long is imported: a budget counts from here, and settings
+    that no run can have are refused at once, with `SettingError`. Options that are None change no
+    setting.
     """
     started = time.monotonic()
+    from elman.config.settings import Settings
+    from elman.config.toml_file import apply_overrides
+
     given, how = files or FileOptions(), options or HowOptions()
     settings = {**named, "text.encoding": how.encoding, "training.seed": how.seed}
-    overrides = (f"{key}={value}" for key, value in settings.items() if value is not None)
+    named_here = (f"{key}={value}" for key, value in settings.items() if value is not None)
+    overrides = (*(how.set_ or ()), *named_here)
+    apply_overrides(Settings(), overrides)
     return Invocation(
         out=out,
         files={
@@ -118,7 +124,7 @@ def invocation(
             "test": tuple(given.test or ()),
         },
         config=how.config,
-        overrides=(*(how.set_ or ()), *overrides),
+        overrides=overrides,
         budget_seconds=duration_seconds(how.budget) if how.budget else None,
         resume=isinstance(how, RunOptions) and how.resume,
         as_json=how.json,
