@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from elman.kernels.native_loss import (
     why_no_native_loss,
 )
 from elman.kernels.products import ProductPlan
-from elman.layers.readout import AnyReadout, Softmax, TableReadout
+from elman.layers.readout import Softmax, SoftmaxReadout, TokenReadout
 from elman.shapes import require_shape
 
 LOGITS_AT_ONCE = 1 << 22
@@ -58,7 +59,7 @@ class TrainingLoss(NamedTuple):
 
 def token_nats(
     states_BTH: Tensor,
-    readout: AnyReadout,
+    readout: TokenReadout,
     targets_BT: Tensor,
     lengths_B: Tensor | None = None,
     *,
@@ -75,14 +76,7 @@ def token_nats(
     plan = KernelPlan() if plan is None else plan
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
     states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
-    if isinstance(readout, TableReadout):
-        nats_N = readout.nats(states_NH, targets_N)
-    else:
-        nats_N = states_NH.new_zeros(targets_N.shape[0])
-        for softmax in readout.softmaxes(states_NH, targets_N):
-            part_N = _nats_of_rows(softmax, plan)
-            rows_N = softmax.rows_N
-            nats_N = nats_N + part_N if rows_N is None else nats_N.index_add(0, rows_N, part_N)
+    nats_N = readout.nats(states_NH, targets_N, partial(_nats_of_rows, plan=plan))
     if valid_N is not None:
         nats_N = nats_N.new_zeros(targets_BT.numel()).index_copy(0, valid_N, nats_N)
     return nats_N.view(targets_BT.shape)
@@ -90,7 +84,7 @@ def token_nats(
 
 def token_loss(
     states_BTH: Tensor,
-    readout: AnyReadout,
+    readout: TokenReadout,
     targets_BT: Tensor,
     lengths_B: Tensor | None = None,
     *,
@@ -109,7 +103,7 @@ def token_loss(
 
 def training_loss(
     states_BTH: Tensor,
-    readout: AnyReadout,
+    readout: TokenReadout,
     targets_BT: Tensor,
     lengths_B: Tensor | None = None,
     *,
@@ -122,15 +116,15 @@ def training_loss(
 
     with e = `label_smoothing`, as `torch.nn.functional.cross_entropy` has it. Both come from one
     sweep. The plain loss carries no gradient where e > 0; at e = 0 both are the same. Raises
-    `SettingError` unless 0 ≤ e < 1, and for a readout of tables, which learns nothing.
+    `SettingError` unless 0 ≤ e < 1, and for a readout that is no `SoftmaxReadout`.
     Source: C. Szegedy et al., arXiv:1512.00567, section 7.
     """
     if not 0.0 <= label_smoothing < 1.0:
         raise SettingError(
             "label_smoothing must be at least 0 and below 1", got=repr(label_smoothing)
         )
-    if isinstance(readout, TableReadout):
-        raise SettingError("tables of counts have no gradient", got=readout.describe())
+    if not isinstance(readout, SoftmaxReadout):
+        raise SettingError("only softmaxes can be trained", got=readout.describe())
     valid_N = _valid_steps(states_BTH, targets_BT, lengths_B)
     states_NH, targets_N = _valid_rows(states_BTH, targets_BT, valid_N)
     softmaxes, count = readout.softmaxes(states_NH, targets_N), int(targets_N.shape[0])

@@ -23,8 +23,8 @@ from elman.evaluation.surprisal import BITS_PER_NAT, TokenRows
 from elman.evaluation.text_blocks import TextBlocks
 from elman.evaluation.units import MANY_UNKNOWN, LanguageScore
 
-FEWEST_BLOCKS = 5
-"""With fewer blocks an interval says nothing."""
+FEWEST_BLOCKS = 20
+"""With fewer blocks the bootstrap makes intervals that are too narrow."""
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -27,8 +27,20 @@ class Softmax(NamedTuple):
     rows_N: Tensor | None
 
 
+RowNats = Callable[[Softmax], Tensor]
+"""A softmax of N rows → −log softmax(W f_n + b)[target_n] of each, [N]."""
+
+
 class TokenReadout(nn.Module, ABC):
     """What makes a distribution over the next token of a state: softmaxes, or tables."""
+
+    @abstractmethod
+    def nats(self, states_NH: Tensor, targets_N: Tensor, of_softmax: RowNats) -> Tensor:
+        """Return −log p(target) of each row.
+
+        states_NH [N, H], targets_N [N] ids; `of_softmax` makes the nats of the rows of a softmax.
+        The type is that of the states, float64 where probabilities are looked up.
+        """
 
     @abstractmethod
     def logits(self, states_BTH: Tensor, product: Product = linear) -> Tensor:
@@ -64,20 +76,13 @@ class SoftmaxReadout(TokenReadout):
         states_NH [N, H], targets_N [N] ids. This is all that a loss needs to do without the logits.
         """
 
-
-class TableReadout(TokenReadout):
-    """A readout that looks probabilities up: nothing in it is learnt, and no gradient comes out."""
-
-    @abstractmethod
-    def nats(self, states_NH: Tensor, targets_N: Tensor) -> Tensor:
-        """Return −log p(target) of each row, float64; +inf where it cannot be.
-
-        states_NH [N, H], targets_N [N] ids.
-        """
-
-
-AnyReadout = SoftmaxReadout | TableReadout
-"""A readout as a loss sees it: by its softmaxes, or by what its tables say."""
+    def nats(self, states_NH: Tensor, targets_N: Tensor, of_softmax: RowNats) -> Tensor:
+        """Return the sum over the softmaxes of each row."""
+        nats_N = states_NH.new_zeros(targets_N.shape[0])
+        for softmax in self.softmaxes(states_NH, targets_N):
+            part_N, rows_N = of_softmax(softmax), softmax.rows_N
+            nats_N = nats_N + part_N if rows_N is None else nats_N.index_add(0, rows_N, part_N)
+        return nats_N
 
 
 def projection_between(hidden_size: int, width: int) -> nn.Parameter | None:

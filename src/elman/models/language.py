@@ -9,7 +9,7 @@ from torch import Tensor
 
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.embedding import EmbeddingGradient
-from elman.layers.readout import AnyReadout
+from elman.layers.readout import TokenReadout
 from elman.layers.stack import StackState
 from elman.models.learnt import LearntModel
 
@@ -21,7 +21,7 @@ class ModelOutput(NamedTuple):
     """
 
     states_BTH: Tensor
-    readout: AnyReadout
+    readout: TokenReadout
     state: StackState
     raw_BTH: Tensor | None = None
 
@@ -35,7 +35,7 @@ class LanguageModel(LearntModel):
     """
 
     vocabulary_size: int
-    readout: AnyReadout
+    readout: TokenReadout
 
     @abstractmethod
     def forward(

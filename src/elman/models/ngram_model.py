@@ -13,7 +13,7 @@ from elman.config.model_settings import ModelSettings
 from elman.errors import ShapeError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.embedding import EmbeddingGradient
-from elman.layers.readout import Product, TableReadout
+from elman.layers.readout import Product, RowNats, TokenReadout
 from elman.layers.stack import StackState
 from elman.models.language import LanguageModel, ModelOutput
 from elman.models.ngram.tables import GramTable, Lower, NgramTables
@@ -25,14 +25,14 @@ class NgramState(NamedTuple):
     contexts_BK: Tensor
 
 
-class NgramReadout(TableReadout):
+class NgramReadout(TokenReadout):
     """Contexts → ln p of every id, from tables; nothing is a softmax and nothing is learnt."""
 
     def __init__(self, tables: NgramTables) -> None:
         super().__init__()
         self._tables = tables
 
-    def nats(self, states_NH: Tensor, targets_N: Tensor) -> Tensor:
+    def nats(self, states_NH: Tensor, targets_N: Tensor, of_softmax: RowNats) -> Tensor:
         """Return −ln p(target) of each row, float64; +inf where no count allows it."""
         found_N = self._tables.target_log_probs(states_NH.numpy(), targets_N.numpy())
         return torch.from_numpy(-found_N)

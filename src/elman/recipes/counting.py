@@ -25,6 +25,7 @@ from elman.recipes.held_out import held_out_scores, stream_boundary
 from elman.recipes.language_model import LanguageTask
 from elman.recipes.learning import TrainRequest, merged_settings, write_run_manifest
 from elman.recipes.preparing import Part, PreparedText, prepare_text
+from elman.recipes.text_notices import FEW_TOKENS
 from elman.recipes.trained import is_finished
 from elman.text.vocabulary import Vocabulary
 
@@ -32,8 +33,6 @@ MOST_ORDER: Mapping[str, int] = MappingProxyType({"char": 12, "byte": 12, "bpe":
 """The longest order that "auto" tries."""
 COUNTED = "counted"
 """How the making of a count model ends, in its manifest."""
-FEW_TOKENS = 1000
-"""Fewer held-out tokens than these choose by chance."""
 PATIENCE = 2
 """Orders that must be no better than the best one before "auto" looks no further."""
 

@@ -30,7 +30,7 @@ from elman.data.token_array import (
 from elman.errors import DataError, RunError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.tally import TextTally
-from elman.recipes.text_notices import learnt_too, oddities
+from elman.recipes.text_notices import few_held_out, learnt_too, oddities
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
 from elman.text.encodings import holds_surrogate
 from elman.text.raw_files import is_standard_input
@@ -171,7 +171,9 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     prepare = _prepare_stream if settings.text.unit == "stream" else _prepare_lines
     tokenizer, parts = prepare(settings, corpora, scratch, passes)
     digests: dict[str, str] = {name: part.ids.digest() for name, part in parts.items()}
-    notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports), *learnt_too(digests)]
+    counts: dict[str, int] = {name: part.num_predicted for name, part in parts.items()}
+    notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports)]
+    notices += [*learnt_too(digests), *few_held_out(counts)]
     return PreparedText(tokenizer, parts, tuple(passes.reports), tuple(notices))
 
 

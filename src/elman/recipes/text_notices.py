@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from elman.text.reading import TextReport
 
+FEW_TOKENS = 1_000
+"""A figure of fewer tokens is mostly chance."""
+
 
 def oddities(reports: Iterable[TextReport]) -> Iterator[str]:
     """Yield a line for each thing in the files that a person would want to know of."""
@@ -15,6 +18,13 @@ def oddities(reports: Iterable[TextReport]) -> Iterator[str]:
         ):
             if count:
                 yield f"{report.name}: {count:,} {meaning}"
+
+
+def few_held_out(num_tokens: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line for each held-out part that is too small to say much, by its tokens."""
+    for name, count in num_tokens.items():
+        if name != "train" and count < FEW_TOKENS:
+            yield f"the {name} part has {count:,} tokens: figures on so few say little"
 
 
 def learnt_too(digests: Mapping[str, str]) -> Iterator[str]:
