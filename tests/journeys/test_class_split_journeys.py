@@ -157,7 +157,7 @@ def test_the_command_takes_a_size_and_records_what_it_was(
     done = elman("train", "lm", "--data", story, "--out", run, "--preset", "medium", *more)
     assert done.returncode == 0, done.stderr
     described = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["results"]["model"]
-    assert described["layers"] == "2 of 24 units, embeddings of 300"
+    assert described["layers"] == "2 of 24 units, embeddings of 256"
     assert described["output"] == "one softmax over all tokens"  # 18 words need no classes
     refused = elman("train", "lm", "--out", run, "--resume", "--preset", "small")
     assert refused.returncode == 2
