@@ -287,6 +287,12 @@ def _clear_unbegun(folder: Path) -> None:
             (folder / name).unlink()
 
 
+def is_finished(folder: Path) -> bool:
+    """Return whether there is a run in `folder` whose training has ended, by its manifest."""
+    path = folder / MANIFEST
+    return path.is_file() and manifest_from_json(read_utf8(path), name=str(path)).is_finished
+
+
 def runs_within(folder: Path) -> tuple[Path, ...]:
     """Return the runs that lie in a folder, as those of a ladder do, by their names."""
     return tuple(
@@ -333,7 +339,7 @@ def _check_files(folder: Path, names: Sequence[str], purpose: Literal["use", "re
     """Raise `RunError` unless settings, the vocabularies `names` and what `purpose` needs are."""
     copy = "copy it from where the run was made"
     again = "the run cannot be used without it: copy the folder again from where it was made"
-    goes_on = purpose == "use" and (folder / STATE).is_file() and not _is_finished(folder)
+    goes_on = purpose == "use" and (folder / STATE).is_file() and not is_finished(folder)
     needed = [
         (CONFIG, "the settings", copy),
         *((name, "the vocabulary", f"{copy}; no other will do") for name in names),
@@ -348,9 +354,3 @@ def _check_files(folder: Path, names: Sequence[str], purpose: Literal["use", "re
     if missing:
         told = " and ".join(f"{name} ({what})" for name, what, _ in missing)
         raise RunError(f"the run {folder} lacks {told}", hint=missing[0][2])
-
-
-def _is_finished(folder: Path) -> bool:
-    """Return whether the manifest tells that training has ended, so that nothing is to go on."""
-    path = folder / MANIFEST
-    return path.is_file() and manifest_from_json(read_utf8(path), name=str(path)).is_finished

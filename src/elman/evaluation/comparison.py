@@ -68,9 +68,7 @@ class Compared:
     @property
     def is_too_low(self) -> bool:
         """Whether so much of the text is unknown or skipped that its figures are too low."""
-        score = self.score
-        missed = 1.0 if score.coverage is None else score.coverage
-        return max(score.unknown_rate or 0.0, 1.0 - missed) > MANY_UNKNOWN
+        return self.score.has_many_unknown or self.score.skipped_rate > MANY_UNKNOWN
 
     def is_comparable(self, other: "Compared") -> bool:
         """Whether a difference says which is better: what is unknown is the same, or is little."""

@@ -90,9 +90,8 @@ def paired_bootstrap(
     """Compare two systems on the same rows; [B, N] counts of each row, in the same order.
 
     `unit` is what a row is called. The same seed gives the same result with one version of NumPy.
-    Raises `ShapeError` for other
-    shapes, `DataError` for no rows and for a figure that is undefined on all rows, `SettingError`
-    for no resamples or a level outside (0, 1).
+    Raises `ShapeError` for other shapes, `DataError` for no rows and for a figure that is undefined
+    on all rows, `SettingError` for no resamples or a level outside (0, 1).
     """
     rows = np.asarray(first_BN, dtype=np.float64), np.asarray(second_BN, dtype=np.float64)
     if rows[0].ndim != 2 or rows[0].shape != rows[1].shape:

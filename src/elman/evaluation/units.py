@@ -155,6 +155,16 @@ class LanguageScore:
         return _ratio(self.num_tokens, _complete(self))
 
     @property
+    def skipped_rate(self) -> float:
+        """1 − coverage: the share of what can be predicted that was left out."""
+        return 0.0 if self.coverage is None else 1.0 - self.coverage
+
+    @property
+    def has_many_unknown(self) -> bool:
+        """Whether so many tokens are unknown that figures which count them are too low."""
+        return self.num_unknown > MANY_UNKNOWN * self.num_tokens
+
+    @property
     def warning(self) -> str:
         """What makes the figures meaningless, or too good to compare, or an empty string."""
         if self.loss_nats == math.inf and self.first_infinite is not None:
@@ -170,7 +180,7 @@ class LanguageScore:
                 f"{skipped:,} symbols were skipped: what they are costs nothing here, so that bits "
                 "per character and per byte are too low to compare"
             )
-        if self.num_unknown > MANY_UNKNOWN * self.num_tokens:
+        if self.has_many_unknown:
             return (
                 f"{100 * self.num_unknown / self.num_tokens:.2g} % of the tokens are unknown, and "
                 "what they are costs nothing here: figures that count them are too low to compare"

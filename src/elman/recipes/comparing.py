@@ -80,8 +80,9 @@ def compare_runs(
 
 def _learnt_from(reports: Sequence[TextReport], trained: Sequence[TrainedModel]) -> Iterator[str]:
     """Tell which of the files a run had for training, or cut its parts from."""
+    files = [(one.path.name, set(_files_of(one))) for one in trained]
     for report in reports:
-        runs = [one.path.name for one in trained if report.sha256 in _files_of(one)]
+        runs = [name for name, digests in files if report.sha256 in digests]
         if runs:
             yield (
                 f"{report.name} is a text that {', '.join(runs)} learnt from: figures on it are of "
@@ -271,13 +272,13 @@ def _too_low(comparison: ModelComparison) -> Iterator[str]:
     """Tell which figures are marked, once for all models that lack as much of the text."""
     lacking: dict[str, list[str]] = {}
     for row in comparison.rows:
-        coverage, rate = row.compared.score.coverage, row.compared.score.unknown_rate
-        missed = 0.0 if coverage is None else 1.0 - coverage
-        if missed > MANY_UNKNOWN:
-            what = f"{100 * missed:.1f} % of the text has no tokens, is skipped and costs nothing"
+        score = row.compared.score
+        missed, rate = 100 * score.skipped_rate, 100 * (score.unknown_rate or 0.0)
+        if score.skipped_rate > MANY_UNKNOWN:
+            what = f"{missed:.1f} % of the text has no tokens, is skipped and costs nothing"
             lacking.setdefault(what, []).append(row.compared.name)
-        if rate is not None and rate > MANY_UNKNOWN:
-            what = f"{100 * rate:.1f} % of the tokens are unknown, and what they are costs nothing"
+        if score.has_many_unknown:
+            what = f"{rate:.1f} % of the tokens are unknown, and what they are costs nothing"
             lacking.setdefault(what, []).append(row.compared.name)
     for what, names in lacking.items():
         yield f"* {', '.join(names)}: {what}, so that figures per character and byte are too low"

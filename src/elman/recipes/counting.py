@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.checkpoints.run_folder import CACHE, RunFolder, is_finished
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
 from elman.data.token_array import LineArray
@@ -26,7 +26,6 @@ from elman.recipes.language_model import LanguageTask
 from elman.recipes.learning import TrainRequest, merged_settings, write_run_manifest
 from elman.recipes.preparing import Part, PreparedText, prepare_text
 from elman.recipes.text_notices import FEW_TOKENS
-from elman.recipes.trained import is_finished
 from elman.text.vocabulary import Vocabulary
 
 MOST_ORDER: Mapping[str, int] = MappingProxyType({"char": 12, "byte": 12, "bpe": 8, "word": 6})

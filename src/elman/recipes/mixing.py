@@ -23,7 +23,7 @@ from elman.evaluation.scorers import (
     TokenScorer,
     mixed_nats,
 )
-from elman.evaluation.units import MANY_UNKNOWN, LanguageScore
+from elman.evaluation.units import LanguageScore
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
 from elman.recipes.scoring import ScoreRequest, score_files
@@ -220,7 +220,7 @@ def score_mixed(
 
 def _of_unknown(score: LanguageScore) -> tuple[str, ...]:
     """Return which figure to compare where much of the text is unknown; nothing where it is not."""
-    if score.num_unknown <= MANY_UNKNOWN * score.num_tokens:
+    if not score.has_many_unknown:
         return ()
     return (
         f"part of what this gains is the guessing of {UNK}, which "

@@ -66,6 +66,13 @@ class Part:
         """Tokens of text and stop marks: all that a score counts, but for a stream's first."""
         return self.num_tokens + self.num_lines
 
+    def is_same(self, other: "Part") -> bool:
+        """Return whether both have the same ids; a digest is made only of parts of one size."""
+        sizes = self.num_tokens, self.num_lines
+        return sizes == (other.num_tokens, other.num_lines) and (
+            self.ids.digest() == other.ids.digest()
+        )
+
     def facts(self) -> dict[str, object]:
         """Return what the manifest records of this part."""
         return {
@@ -170,10 +177,11 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     passes = _Passes()
     prepare = _prepare_stream if settings.text.unit == "stream" else _prepare_lines
     tokenizer, parts = prepare(settings, corpora, scratch, passes)
-    digests: dict[str, str] = {name: part.ids.digest() for name, part in parts.items()}
+    train = parts["train"]
+    same = [name for name, part in parts.items() if part is not train and part.is_same(train)]
     counts: dict[str, int] = {name: part.num_predicted for name, part in parts.items()}
     notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports)]
-    notices += [*learnt_too(digests), *few_held_out(counts)]
+    notices += [*learnt_too(same), *few_held_out(counts)]
     return PreparedText(tokenizer, parts, tuple(passes.reports), tuple(notices))
 
 

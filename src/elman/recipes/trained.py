@@ -5,8 +5,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
-from elman.checkpoints.atomic_files import read_utf8
-from elman.checkpoints.manifest import manifest_from_json
 from elman.checkpoints.run_folder import MANIFEST, RunFolder
 from elman.config.fields import shown
 from elman.config.model_settings import ModelSettings
@@ -107,14 +105,6 @@ def stopped_run(path: str | Path) -> StoppedRun | None:
         return None
     model, training = folder.settings.model, folder.settings.training
     return StoppedRun(folder.path, model.task, update, training.updates)
-
-
-def is_finished(path: Path) -> bool:
-    """Return whether there is a run at `path` whose training has ended."""
-    manifest = path / MANIFEST
-    if not manifest.is_file():
-        return False
-    return manifest_from_json(read_utf8(manifest), name=str(manifest)).is_finished
 
 
 def task_of(path: str | Path) -> TaskName:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from elman.apps.cli.label_output import label_figures, order_sentence
-from elman.apps.cli.output import error_console, say
-from elman.apps.cli.training_view import TITLES, TrainingView, plural
+from elman.apps.cli.output import error_console, plural, say
+from elman.apps.cli.training_view import TITLES, TrainingView
 from elman.data.examples import LabelBatch
 from elman.models.classifier import SequenceClassifier
 from elman.recipes.classify import ClassifierRun, ClassifyTask

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from elman.apps.cli.options import Json, Whole, WholeOrNone, require_at_least
-from elman.apps.cli.output import error_console, output_console, print_json, say
+from elman.apps.cli.output import error_console, output_console, plural, print_json, say
 from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
 
@@ -145,23 +145,14 @@ def _parted(paths: list[str]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         if Path(name).is_dir():
             say(f"note: {name} is no run, and is read as a folder of texts")
     missing = [name for name in names if not (is_standard_input(name) or Path(name).exists())]
-    if missing and not runs:
-        raise SettingError(
-            "elman compare needs runs and a text",
-            got=f"{', '.join(missing)}, which is not there",
-            allowed="elman compare RUN … FILE",
-        )
     if not runs or not names:
+        counts = f"{len(runs)} run{plural(len(runs))} and {len(names)} file{plural(len(names))}"
         raise SettingError(
             "elman compare needs runs and a text",
-            got=f"{_counted(len(runs), 'run')} and {_counted(len(names), 'file')}",
+            got=f"{', '.join(missing)}, which is not there" if missing else counts,
             allowed="elman compare RUN … FILE",
         )
     return runs, names
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _require_fitting(

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from elman.apps.cli.training_view import plural
+from elman.apps.cli.output import plural
 from elman.recipes.classifying import USUAL
 
 KNOWN_ROWS = "  over rows of known labels"

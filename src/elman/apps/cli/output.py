@@ -100,3 +100,8 @@ def _figure(score: Mapping[str, object], key: str, digits: int) -> str:
         return "inf" if infinite else "–"
     assert isinstance(value, int | float)
     return "nan" if math.isnan(value) else f"{value:,.{digits}f}"
+
+
+def plural(count: int) -> str:
+    """Return the ending of a noun that is counted."""
+    return "" if count == 1 else "s"

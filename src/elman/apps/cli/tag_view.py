@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from elman.apps.cli.output import error_console, say
+from elman.apps.cli.output import error_console, plural, say
 from elman.apps.cli.tag_output import tag_table, tag_warnings, tags_table
-from elman.apps.cli.training_view import TITLES, TrainingView, plural, tell_names
+from elman.apps.cli.training_view import TITLES, TrainingView, tell_names
 from elman.data.examples import TagBatch
 from elman.models.tagger import SequenceTagger
 from elman.recipes.preparing import PART_NAMES

@@ -77,9 +77,8 @@ def _train(
     from elman.apps.cli.counting_run import run_counting
     from elman.apps.cli.language_view import LanguageView
     from elman.apps.cli.training_run import run_training, train_request
-    from elman.checkpoints.run_folder import STATE
+    from elman.checkpoints.run_folder import STATE, is_finished
     from elman.recipes.ladder import request_of
-    from elman.recipes.trained import is_finished
 
     place = asked.out / rung.name
     if is_finished(place):

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED, polite_interrupts
 from elman.apps.cli.options import duration_text
-from elman.apps.cli.output import error_console, print_json, program, say, tell_kernels
+from elman.apps.cli.output import error_console, plural, print_json, program, say, tell_kernels
 from elman.apps.cli.progress import Pace, TrainingProgress, stages
 from elman.apps.cli.train_options import Invocation
-from elman.apps.cli.training_view import TrainingView, plural
+from elman.apps.cli.training_view import TrainingView
 from elman.errors import DataError, SettingError
 from elman.recipes.learning import (
     Run,

@@ -61,8 +61,3 @@ def tell_names(names: list[str]) -> None:
     """Tell the names of files, where there are several."""
     if len(names) > 1:
         say(f"files: {first_few(names, MOST_NAMES)}")
-
-
-def plural(count: int) -> str:
-    """Return the ending of a noun that is counted."""
-    return "" if count == 1 else "s"
