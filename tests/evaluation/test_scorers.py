@@ -107,9 +107,8 @@ def test_a_repeated_text_is_what_a_cache_is_for() -> None:
 
 
 def test_counts_have_no_states_for_a_cache() -> None:
-    scorer = CacheScorer(counts_of(1), PLAN, size=5, flatness=1.0, weight=0.1)
     with pytest.raises(SettingError, match="compares states"):
-        score_stream_by(scorer, [stream(1)])
+        CacheScorer(counts_of(1), PLAN, size=5, flatness=1.0, weight=0.1)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])

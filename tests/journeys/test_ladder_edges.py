@@ -88,7 +88,7 @@ def test_each_try_is_told_while_numbers_are_fitted(learnt: Path, book: Path) -> 
     trained, request = open_trained(learnt), ScoreRequest((str(book),))
     for mixing, what, tries in (
         (Mixing(is_dynamic=True), "fitting the rate, try {} of 5", 5),
-        (Mixing(cache_size=9), "fitting the cache, try {} of 8", 8),
+        (Mixing(cache_size=9), "fitting the cache, try {} of 10", 10),
         (Mixing(other=learnt), "fitting the weight of the mixture, run {} of 2", 2),
     ):
         told: dict[str, list[int]] = {}

@@ -117,6 +117,10 @@ class CacheScorer(TokenScorer):
                 "weight from 0 to 1",
                 got=f"{size:,}, {flatness:g} and {weight:g}",
             )
+        if not model.has_vectors:
+            raise SettingError(
+                "a cache compares states, which counts do not have", got=model.describe()["cell"]
+            )
         self._own = ModelScorer(model, plan)
         self.size, self.flatness, self.weight = size, flatness, weight
 
@@ -135,11 +139,6 @@ class CacheScorer(TokenScorer):
         """Return −ln of the mixture, filling the cache with each target once it is scored."""
         before = None if state is None else state[:-1]
         own_BT, output = self._own.read(ids_BT, targets_BT, before, lengths_B)
-        if not output.states_BTH.is_floating_point():
-            raise SettingError(
-                "a cache compares states, which counts do not have",
-                got=self._own.model.describe()["cell"],
-            )
         cache = self._cache(state, output.states_BTH)
         cached_BT, after = self.recall(output.states_BTH, targets_BT, cache, lengths_B)
         return mixed_nats(own_BT, cached_BT, self.weight), (*output.state, after)

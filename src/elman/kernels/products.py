@@ -123,10 +123,14 @@ def _class(size: int) -> int:
     return 1 << max(size - 1, 0).bit_length()
 
 
-def has_onednn() -> bool:
-    """Return whether this torch has oneDNN's product."""
+def has_onednn(dtype: torch.dtype = torch.float32) -> bool:
+    """Return whether this torch has oneDNN's product, and this processor that of `dtype`."""
     available: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return available and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    if not available or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return False
+    if dtype == torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return dtype == torch.float32
 
 
 def _measured(kind: ProductKind, rows: int, inner: int, columns: int) -> Library:

@@ -65,6 +65,11 @@ class LanguageModel(LearntModel):
         return False
 
     @property
+    def has_vectors(self) -> bool:
+        """Whether its states_BTH are vectors, which can be compared; those of counts are not."""
+        return True
+
+    @property
     def device(self) -> torch.device:
         """Where the model is."""
         tensors = (*self.parameters(), *self.buffers())

@@ -103,6 +103,11 @@ class NgramLanguageModel(LanguageModel):
             after_BK = every_BTK[torch.arange(len(ids_BT)), lengths_B]
         return ModelOutput(found_BTK, self.readout, (NgramState(after_BK.contiguous()),))
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether its states_BTH are vectors: they are the last ids."""
+        return False
+
     def zero_state(self, batch_size: int) -> StackState:
         """Return the contexts in which nothing stands."""
         return (NgramState(torch.zeros(batch_size, self.tables.order - 1, dtype=torch.int64)),)

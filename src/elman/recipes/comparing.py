@@ -66,7 +66,7 @@ def compare_runs(
             on_stage(f"scoring {name} …")
             score = ScoreRequest(again, encoding)
             models.append(_compared(one, name, score, blocks[_reading(one)]))
-            if request.cache_size and _has_states(one):
+            if request.cache_size and one.model.has_vectors:
                 on_stage(f"scoring {name} with a cache …")
                 cached = mixed(one, Mixing(cache_size=request.cache_size))
                 called = f"{name} + cache"
@@ -171,10 +171,6 @@ def _text_again(names: Sequence[str], encoding: str) -> Iterator[tuple[Corpus, t
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         corpus = open_corpus(names, encoding=encoding, repeats="keep", scratch=Path(scratch))
         yield corpus, tuple(str(corpus.spooled.get(name, name)) for name in names)
-
-
-def _has_states(trained: TrainedModel) -> bool:
-    return trained.settings.model.kind != "ngram"
 
 
 def _reading(trained: TrainedModel) -> Reading:

@@ -65,7 +65,8 @@ def count_run(
     Raises `ElmanError` for settings and files that cannot be used; what was written of a run that
     could not be is taken away again.
     """
-    settings = merged_settings(LanguageTask(), request, ())
+    task = LanguageTask()
+    settings = merged_settings(task, request, ())
     if request.budget_seconds is not None:
         raise SettingError(
             "counting takes the time that it takes", got="--budget", hint="leave it out"
@@ -75,6 +76,8 @@ def count_run(
     try:
         cache.mkdir(exist_ok=True)
         on_stage("reading the text …")
+        first = () if request.config_text else task.first_suggestions(settings, cache)
+        settings = merged_settings(task, request, first)
         prepared = prepare_text(settings, cache)
         on_stage("counting …")
         found, tried = _counted(settings, prepared, on_stage)

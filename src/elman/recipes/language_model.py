@@ -14,6 +14,7 @@ from elman.losses import LossSum
 from elman.models.language import LanguageModel
 from elman.models.language_models import new_language_model
 from elman.recipes.class_splitting import order_readout, with_cutoffs
+from elman.recipes.corpus import open_corpus
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
 from elman.recipes.language_presets import language_preset
 from elman.recipes.learning import Run
@@ -29,6 +30,10 @@ from elman.training.loop import Trainer
 LOOKS_BACK: Mapping[str, int] = MappingProxyType({"window": 8, "transformer": 256})
 """Tokens that are looked back at where `model.context_length` is 0."""
 
+MANY_WORDS = 20_000
+"""From so many words on those seen once are usually read as unknown. Where none is, an unknown
+word of a held-out text costs whatever its logit drifts to, which outweighs all else."""
+
 LanguageModelRun = Run[PreparedText, LanguageModel, TokenBatch]
 
 
@@ -43,6 +48,19 @@ class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
     def preset(self, name: str, early: Settings) -> tuple[str, ...]:
         """Return sizes and noise by name."""
         return language_preset(name, early)
+
+    def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
+        """Return that words seen once are unknown, in a text of many: so those are learnt too."""
+        text, names = early.text, early.data.train
+        if text.level != "word" or text.unknown != "replace" or text.literal_unknown or not names:
+            return ()
+        found = open_corpus(names, encoding=text.encoding, repeats="keep", scratch=scratch)
+        left = MANY_WORDS
+        for chunk in found.chunks():
+            left -= len(chunk.split())
+            if left <= 0:
+                return ("text.min_count=2",)
+        return ()
 
     def prepare(self, settings: Settings, scratch: Path) -> PreparedText:
         """Read, split, tokenise and encode the text."""

@@ -17,7 +17,7 @@ from elman.config.toml_file import apply_overrides, settings_from_toml
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.learnt import LearntModel
-from elman.recipes.sizing import MOST_EPOCHS, precision_of
+from elman.recipes.sizing import MOST_EPOCHS, notices_of_precision, precision_of
 from elman.recipes.task import BatchT, ModelT, Prepared, PreparedT, Task
 from elman.training.budget import updates_for_budget
 from elman.training.events import TrainingEvent
@@ -251,7 +251,7 @@ def _begin(
     training = replace(settings.training, precision=precision, threads=torch.get_num_threads())
     settings = replace(settings, training=training)
     plan = KernelPlan(training.kernels, precision)
-    notices = task.size_notices(prepared)
+    notices = (*task.size_notices(prepared), *notices_of_precision(precision))
     if request.budget_seconds is not None:
         settings, more = _fit_budget(task, request, settings, prepared, plan)
         notices += more

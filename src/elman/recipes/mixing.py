@@ -34,7 +34,7 @@ from elman.text.vocabulary import UNK
 Facts = dict[str, float | int | str]
 """The numbers that a score was made with, by name."""
 
-FLATNESSES = (0.03, 0.06, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3)
+FLATNESSES = (0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3, 2.0, 3.0, 5.0)
 """Values of θ that are tried."""
 STEPS = 60
 """Steps of expectation and maximisation for a weight; each moves it less than the one before."""
@@ -288,7 +288,7 @@ def _mixed_loss(
 
 def _require_states(trained: TrainedModel) -> None:
     """Raise `SettingError` for a count model, whose cache would have nothing to compare."""
-    if trained.settings.model.kind == "ngram":
+    if not trained.model.has_vectors:
         raise SettingError(
             "a cache compares states, which a count model does not have",
             got=f"--cache with {trained.path}",

@@ -30,7 +30,7 @@ from elman.data.token_array import (
 from elman.errors import DataError, RunError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.tally import TextTally
-from elman.recipes.text_notices import few_held_out, learnt_too, oddities
+from elman.recipes.text_notices import few_held_out, learnt_too, oddities, unknown_words
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
 from elman.text.encodings import holds_surrogate
 from elman.text.raw_files import is_standard_input
@@ -180,8 +180,9 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     train = parts["train"]
     same = [name for name, part in parts.items() if part is not train and part.is_same(train)]
     counts: dict[str, int] = {name: part.num_predicted for name, part in parts.items()}
-    notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports)]
-    notices += [*learnt_too(same), *few_held_out(counts)]
+    unknown: dict[str, int] = {name: part.unknown for name, part in parts.items()}
+    notices = [*passes.notices, *tokenizer.notices, *oddities(passes.reports), *learnt_too(same)]
+    notices += [*few_held_out(counts), *unknown_words(settings.text, unknown, counts)]
     return PreparedText(tokenizer, parts, tuple(passes.reports), tuple(notices))
 
 

@@ -71,6 +71,16 @@ def precision_of(settings: Settings) -> Precision:
     return "bfloat16" if has_bfloat16_products() and wide else "float32"
 
 
+def notices_of_precision(precision: Precision) -> tuple[str, ...]:
+    """Return a line to show where products in `precision` are slower here than in float32."""
+    if precision == "float32" or has_bfloat16_products():
+        return ()
+    return (
+        "this processor has no products in bfloat16, and makes them out of others many times "
+        "slower: training.precision = auto is float32 here",
+    )
+
+
 def has_bfloat16_products() -> bool:
     """Return whether the processor multiplies bfloat16 by itself."""
     able = torch.cpu.get_capabilities()

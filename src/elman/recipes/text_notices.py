@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from elman.config.text_settings import TextSettings
 from elman.text.reading import TextReport
 
 FEW_TOKENS = 1_000
@@ -33,4 +34,28 @@ def learnt_too(names: Iterable[str]) -> Iterator[str]:
         yield (
             f"the {name} part is the text that is learnt from: its figures are of what is known "
             "by heart"
+        )
+
+
+def unknown_words(
+    text: TextSettings, unknown: Mapping[str, int], num_tokens: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield a line where words are unknown by `text.min_count`, or unknown ones are never learnt.
+
+    `unknown` are the unknown tokens of each part, `num_tokens` all of them.
+    """
+    if text.level != "word" or text.unknown != "replace":
+        return
+    learnt = unknown["train"]
+    if learnt and text.min_count > 1:
+        times = "once" if text.min_count == 2 else f"less than {text.min_count} times"
+        share = 100 * learnt / num_tokens["train"]
+        yield (
+            f"words seen {times} are read as unknown ({share:.2g} % of what is learnt from), so "
+            "that unknown words are learnt too; text.min_count = 1 keeps all"
+        )
+    elif not learnt and any(unknown.values()):
+        yield (
+            "no word of what is learnt from is unknown, and some that are held out are: what they "
+            "cost is chance; text.min_count = 2 reads words seen once as unknown"
         )

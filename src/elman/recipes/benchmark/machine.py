@@ -10,6 +10,7 @@ import torch
 
 from elman.kernels.dispatch import FORCE_VARIABLE
 from elman.kernels.native_module import NOT_BUILT, native_level, native_levels
+from elman.kernels.products import has_onednn
 from elman.recipes.benchmark.timing import Contender, Stopwatch
 
 
@@ -98,7 +99,7 @@ def matrix_peak(
     drawn = torch.Generator().manual_seed(0)
     a, b = (torch.randn(size, size, generator=drawn).to(device, dtype) for _ in range(2))
     ways = {"mm": Contender(lambda: _finished(torch.mm(a, b), device), torch.no_grad)}
-    if device.type == "cpu" and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+    if device.type == "cpu" and has_onednn(dtype):
         ways["oneDNN"] = Contender(
             lambda: torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], ""), torch.no_grad
         )

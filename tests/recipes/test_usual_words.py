@@ -1,0 +1,82 @@
+"""Words of a text by usual settings: which are unknown, and what a person is told of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import elman.recipes.sizing as sizing
+from elman.config.settings import Settings
+from elman.config.toml_file import apply_overrides
+from elman.recipes.language_model import MANY_WORDS, LanguageTask
+from elman.recipes.preparing import PreparedText, prepare_text
+
+
+def words_of(number: int) -> str:
+    """Return so many words, about a tenth of them once in all, the rest of a hundred kinds."""
+    draw = Random(5)
+    words = (
+        f"rare{place}" if draw.random() < 0.1 else f"word{draw.randrange(100)}"
+        for place in range(number)
+    )
+    return " ".join(words) + "\n"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(words_of(MANY_WORDS + 1_000), encoding="utf-8")
+    return path
+
+
+def settings(text: Path, *overrides: str) -> Settings:
+    given = ("text.level=word", f'data.train=["{text}"]', *overrides)
+    return apply_overrides(Settings(), given)
+
+
+def first(text: Path, *overrides: str) -> tuple[str, ...]:
+    return LanguageTask().first_suggestions(settings(text, *overrides), text.parent)
+
+
+def told(prepared: PreparedText) -> Iterator[str]:
+    return (notice for notice in prepared.notices if "unknown" in notice)
+
+
+def test_words_seen_once_are_unknown_in_a_text_of_many(text: Path) -> None:
+    assert first(text) == ("text.min_count=2",)
+    prepared = prepare_text(settings(text, *first(text)), text.parent)
+    assert len(prepared.tokenizer.vocabulary) < 200
+    assert prepared.parts["train"].unknown > 1_000
+    (notice,) = told(prepared)
+    assert "words seen once are read as unknown" in notice
+    assert "(10 % of" in notice or "(9" in notice
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["text.level=char", "text.literal_unknown=<unk>", "text.unknown=refuse", "text.unknown=skip"],
+)
+def test_a_text_that_has_its_own_way_is_left_as_it_is(text: Path, override: str) -> None:
+    assert first(text, override) == ()
+
+
+def test_a_text_of_few_words_keeps_them_all(text: Path) -> None:
+    text.write_text(words_of(MANY_WORDS - 1_000), encoding="utf-8")
+    assert first(text) == ()
+
+
+def test_it_is_told_where_no_unknown_word_is_learnt(text: Path) -> None:
+    (notice,) = told(prepare_text(settings(text), text.parent))
+    assert "text.min_count = 2" in notice
+    text.write_text("a b c d " * 600, encoding="utf-8")
+    assert not list(told(prepare_text(settings(text), text.parent)))
+
+
+def test_slow_products_in_bfloat16_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "has_bfloat16_products", lambda: False)
+    (notice,) = sizing.notices_of_precision("bfloat16")
+    assert "training.precision" in notice
+    assert sizing.notices_of_precision("float32") == ()
+    monkeypatch.setattr(sizing, "has_bfloat16_products", lambda: True)
+    assert sizing.notices_of_precision("bfloat16") == ()
