@@ -80,3 +80,31 @@ def test_slow_products_in_bfloat16_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert sizing.notices_of_precision("float32") == ()
     monkeypatch.setattr(sizing, "has_bfloat16_products", lambda: True)
     assert sizing.notices_of_precision("bfloat16") == ()
+
+
+def suggested(*overrides: str) -> dict[str, str]:
+    early = apply_overrides(Settings(), ("text.level=word", *overrides))
+    found = sizing.suggested_settings(early, 300_000, budget_seconds=None)
+    return dict(one.split("=") for one in found)
+
+
+def test_a_recurrent_model_of_words_has_adamw_and_a_split_output() -> None:
+    found = suggested()
+    assert found["training.optimizer"] == "adamw"
+    assert float(found["training.learning_rate"]) == sizing.WORD_RATE
+    assert found["model.softmax"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("override", "without"),
+    [
+        ("training.optimizer=sgd", "training.learning_rate"),
+        ("training.learning_rate=0.001", "training.optimizer"),
+        ("model.kind=window", "training.optimizer"),
+        ("training.label_smoothing=0.1", "model.softmax"),
+        ("model.softmax=adaptive", "model.softmax"),
+        ("model.kind=ngram", "model.softmax"),
+    ],
+)
+def test_what_a_person_says_of_it_is_not_gone_against(override: str, without: str) -> None:
+    assert without not in suggested(override)
