@@ -81,8 +81,12 @@ class Cell(nn.Module, ABC):
         """
 
     @abstractmethod
+    def combine(self, gates: Mapping[str, Tensor], state: CellState) -> CellState:
+        """Return the state after a step whose gates have these values: what they do to `state`."""
+
     def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> CellState:
-        """Return the state after reading x_BE: the class's equation on the values of `gates`."""
+        """Return the state after reading x_BE: `combine` on the values of `gates`."""
+        return self.combine(self.gates(x_BE, state, seen_BP), state)
 
     @abstractmethod
     def pack_state(self, parts: Sequence[Tensor]) -> CellState:

@@ -75,10 +75,9 @@ class ElmanCell(Cell):
         )
         return {"preactivation": a_BH}
 
-    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> ElmanState:
+    def combine(self, gates: Mapping[str, Tensor], state: CellState) -> ElmanState:
         """Return h_t = f(a_t)."""
-        a_BH = self.gates(x_BE, state, seen_BP)["preactivation"]
-        return ElmanState(_ACTIVATIONS[self.activation](a_BH))
+        return ElmanState(_ACTIVATIONS[self.activation](gates["preactivation"]))
 
     def pack_state(self, parts: Sequence[Tensor]) -> ElmanState:
         """Return `ElmanState(h_BH)`."""

@@ -1,6 +1,6 @@
 """The gated recurrent unit, in all four of its conventions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
@@ -74,10 +74,9 @@ class GRUCell(Cell):
             return self._gates_after(x_BE, h_BH)
         return self._gates_before(x_BE, h_BH)
 
-    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> GRUState:
+    def combine(self, gates: Mapping[str, Tensor], state: CellState) -> GRUState:
         """Return h_t, the old state and the candidate mixed by the update gate."""
         (h_BH,) = state
-        gates = self.gates(x_BE, state, seen_BP)
         z_BH, n_BH = gates["update"], gates["candidate"]
         if self.update == "keep":
             return GRUState(n_BH + z_BH * (h_BH - n_BH))

@@ -1,6 +1,6 @@
 """Long short-term memory: a cell that is added to, behind three gates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -129,10 +129,9 @@ class LSTMCell(Cell):
         o_BH = torch.sigmoid(_looking(o_BH, p_o, f_BH * c_BH + i_BH * g_BH))
         return {"input": i_BH, "forget": f_BH, "candidate": g_BH, "output": o_BH}
 
-    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> LSTMState:
+    def combine(self, gates: Mapping[str, Tensor], state: CellState) -> LSTMState:
         """Return h_t and c_t."""
         _, c_BH = state
-        gates = self.gates(x_BE, state, seen_BP)
         c_BH = gates["forget"] * c_BH + gates["input"] * gates["candidate"]
         shown_BH = c_BH
         if self.options.layer_norm:

@@ -1,6 +1,6 @@
 """The minimal gated unit: a GRU whose one gate both forgets and mixes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -47,10 +47,9 @@ class MGUCell(Cell):
         n_BH = torch.tanh(xn_BH + linear(f_BH * h_BH, weight_n, bias_n))
         return {"forget": f_BH, "candidate": n_BH}
 
-    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> MGUState:
+    def combine(self, gates: Mapping[str, Tensor], state: CellState) -> MGUState:
         """Return h_t, the old state and the candidate mixed by the forget gate."""
         (h_BH,) = state
-        gates = self.gates(x_BE, state, seen_BP)
         return MGUState(h_BH + gates["forget"] * (gates["candidate"] - h_BH))
 
     def pack_state(self, parts: Sequence[Tensor]) -> MGUState:

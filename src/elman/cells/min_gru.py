@@ -1,6 +1,6 @@
 """The minGRU: gates that never see the state, so that all steps can be computed at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -52,10 +52,9 @@ class MinGRUCell(Cell):
         z_BH, n_BH = linear(x_BE, self.weight_ih, self.bias_ih).chunk(2, dim=1)
         return {"update": torch.sigmoid(z_BH), "candidate": positive(n_BH)}
 
-    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> MinGRUState:
+    def combine(self, gates: Mapping[str, Tensor], state: CellState) -> MinGRUState:
         """Return h_t, the old state and the candidate mixed by the update gate."""
         (h_BH,) = state
-        gates = self.gates(x_BE, state)
         return MinGRUState(h_BH + gates["update"] * (gates["candidate"] - h_BH))
 
     def pack_state(self, parts: Sequence[Tensor]) -> MinGRUState:

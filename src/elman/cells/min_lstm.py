@@ -1,6 +1,6 @@
 """The minLSTM: two gates that share one whole and never see the state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -62,10 +62,9 @@ class MinLSTMCell(Cell):
             "candidate": positive(n_BH),
         }
 
-    def step(self, x_BE: Tensor, state: CellState, seen_BP: Tensor | None = None) -> MinLSTMState:
+    def combine(self, gates: Mapping[str, Tensor], state: CellState) -> MinLSTMState:
         """Return h_t, the old state and the candidate, each by its share."""
         (h_BH,) = state
-        gates = self.gates(x_BE, state)
         return MinLSTMState(gates["forget"] * h_BH + gates["input"] * gates["candidate"])
 
     def pack_state(self, parts: Sequence[Tensor]) -> MinLSTMState:
