@@ -1,0 +1,1 @@
+"""claims → experiments → verdicts: what is said of recurrent networks, measured and checked."""
