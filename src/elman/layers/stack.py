@@ -187,10 +187,10 @@ class RecurrentStack(nn.Module):
                 outputs.append(output_BTP)
                 after.append(final)
             written_BTH = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
-            layers.append(self._joined(layer, read_BTE, written_BTH, lengths_B))
+            layers.append(self.joined(layer, read_BTE, written_BTH, lengths_B))
         return layers, tuple(after)
 
-    def _joined(
+    def joined(
         self, layer: int, read_BTE: Tensor, written_BTH: Tensor, lengths_B: Tensor | None
     ) -> Tensor:
         """Return what a layer hands on of what it read and wrote: 0 at padding, as in `recur`."""

@@ -74,7 +74,7 @@ class RecurrentLanguageModel(LanguageModel):
         """
         p, kind = self.settings.dropout, self.settings.dropout_kind
         x_BTE = drop(
-            self._inputs(ids_BT, generator, embedding_gradient),
+            self.inputs(ids_BT, generator, embedding_gradient),
             self.settings.embedding_dropout,
             generator,
             kind=kind,
@@ -90,9 +90,13 @@ class RecurrentLanguageModel(LanguageModel):
         """Whether the embedding is there, and is not the readout's matrix as well."""
         return self.embedding is not None and not self.settings.tie_weights
 
-    def _inputs(
-        self, ids_BT: Tensor, generator: torch.Generator | None, gradient: EmbeddingGradient
+    def inputs(
+        self,
+        ids_BT: Tensor,
+        generator: torch.Generator | None = None,
+        gradient: EmbeddingGradient = "dense",
     ) -> Tensor:
+        """Return x_BTE, what the first layer reads of ids_BT, before dropout."""
         if self.embedding is None:
             return one_hot_inputs(ids_BT, self.vocabulary_size, self.readout.weight.dtype)
         x_BTE: Tensor = self.embedding(
