@@ -21,6 +21,7 @@ from elman.apps.cli.convert import convert
 from elman.apps.cli.data import data
 from elman.apps.cli.demo import demo
 from elman.apps.cli.generate import generate
+from elman.apps.cli.inspect import inspect
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
 from elman.apps.cli.parser_mistakes import told_mistake
 from elman.apps.cli.predict import predict
@@ -44,7 +45,7 @@ def build_app() -> App:
         console=Console(highlight=False),
         error_console=Console(stderr=True, highlight=False),
     )
-    for verb in (demo, score, compare, predict, generate, convert, bench):
+    for verb in (demo, score, compare, predict, generate, inspect, convert, bench):
         app.command(verb)
     app.command(train)
     app.command(data)

@@ -1,0 +1,1 @@
+"""run + text → what happened inside: the views of `elman inspect`, each with its numbers."""

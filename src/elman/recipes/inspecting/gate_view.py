@@ -1,0 +1,111 @@
+"""The view gates: how open and how saturated, how long each unit carries, which are dead."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from elman.inspection.gate_statistics import GateStatistics, UnitMoments, is_share
+from elman.inspection.recording import record
+from elman.inspection.trace import WINDOW
+from elman.layers.stack import StackState
+from elman.recipes.inspecting.subject import Subject
+
+LONGEST = 5
+"""Units named for carrying longest."""
+
+
+@dataclass(frozen=True)
+class GateSummary:
+    """One gate of a layer over all units and steps. below and above are shares of both ends."""
+
+    name: str
+    mean: float
+    below: float
+    above: float
+    stuck_units: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LayerGates:
+    """The gates of one layer; units count from 0, time constants are in tokens."""
+
+    layer: int
+    cell: str
+    num_steps: int
+    gates: tuple[GateSummary, ...]
+    dead_units: tuple[int, ...]
+    time_constants: tuple[float, ...]
+
+    @property
+    def longest(self) -> list[tuple[int, float]]:
+        """The units that carry longest, with their time constants."""
+        order = sorted(range(len(self.time_constants)), key=lambda u: -self.time_constants[u])
+        return [(unit, self.time_constants[unit]) for unit in order[:LONGEST]]
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON can hold; layers and units are numbered from 1."""
+        return {
+            "layer": self.layer + 1,
+            "cell": self.cell,
+            "num_steps": self.num_steps,
+            "gates": {
+                gate.name: {
+                    "mean": gate.mean,
+                    "below": gate.below,
+                    "above": gate.above,
+                    "stuck_units": [unit + 1 for unit in gate.stuck_units],
+                }
+                for gate in self.gates
+            },
+            "dead_units": [unit + 1 for unit in self.dead_units],
+            "time_constants": list(self.time_constants),
+        }
+
+
+def gates_over_text(subject: Subject) -> list[LayerGates]:
+    """Return the gates of every layer over the text."""
+    return _layers(subject, [subject.ids_N.tolist()])
+
+
+def gates_over_vocabulary(subject: Subject) -> list[LayerGates]:
+    """Return the gates of every layer when each token of the vocabulary is read first of all."""
+    return _layers(subject, [[token] for token in range(subject.model.vocabulary_size)])
+
+
+def _layers(subject: Subject, texts: list[list[int]]) -> list[LayerGates]:
+    stack = subject.model.stack
+    found = [GateStatistics(stack.cell(layer)) for layer in range(stack.num_layers)]
+    rows = torch.tensor(texts)
+    for first in range(0, len(rows), WINDOW):
+        state: StackState | None = None
+        for start in range(0, rows.shape[1], WINDOW):
+            ids_BT = rows[first : first + WINDOW, start : start + WINDOW]
+            with torch.no_grad():
+                recording = record(stack, subject.model.inputs(ids_BT), state)
+            state = recording.state
+            for statistics, steps in zip(found, recording.steps, strict=True):
+                statistics.add(steps)
+    return [_summary(layer, statistics) for layer, statistics in enumerate(found)]
+
+
+def _summary(layer: int, statistics: GateStatistics) -> LayerGates:
+    dead_H = statistics.state[statistics.cell.state_names[-1]].stuck()
+    return LayerGates(
+        layer,
+        statistics.cell.key,
+        statistics.num_steps,
+        tuple(_gate(name, moments) for name, moments in statistics.gates.items()),
+        _places(dead_H),
+        tuple(statistics.time_constants().tolist()),
+    )
+
+
+def _gate(name: str, moments: UnitMoments) -> GateSummary:
+    below, above = moments.below_H.mean().item(), moments.above_H.mean().item()
+    stuck = _places(moments.stuck()) if is_share(name) else ()
+    return GateSummary(name, moments.mean_H.mean().item(), below, above, stuck)
+
+
+def _places(which_H: Tensor) -> tuple[int, ...]:
+    return tuple(which_H.nonzero().flatten().tolist())
