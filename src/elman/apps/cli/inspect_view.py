@@ -152,11 +152,14 @@ def show_memory(probes: Sequence["Probe"]) -> None:
         table.add_row(str(probe.back), right, often, "█" * round(BAR * probe.accuracy))
     console.print(table)
     held = [probe.back for probe in probes if probe.accuracy > 0.5]
-    last = f"up to {max(held)} back" if held else "nowhere"
-    console.print(
-        f"a linear probe of the state is right in more than half of {probes[0].num_asked:,} places "
-        f"{last}: a state is not a transcript"
+    told = (
+        f"a linear probe of the state is right in more than half of {probes[0].num_asked:,} places"
     )
+    if len(held) == len(probes):
+        console.print(f"{told} as far back as was asked: the text repeats itself, or is held whole")
+    else:
+        last = f"up to {max(held)} back" if held else "nowhere"
+        console.print(f"{told} {last}: a state is not a transcript")
 
 
 def show_divergence(

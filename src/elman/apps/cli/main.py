@@ -23,6 +23,7 @@ from elman.apps.cli.demo import demo
 from elman.apps.cli.generate import generate
 from elman.apps.cli.inspect import inspect
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
+from elman.apps.cli.lab import lab
 from elman.apps.cli.parser_mistakes import told_mistake
 from elman.apps.cli.predict import predict
 from elman.apps.cli.score import score
@@ -45,7 +46,7 @@ def build_app() -> App:
         console=Console(highlight=False),
         error_console=Console(stderr=True, highlight=False),
     )
-    for verb in (demo, score, compare, predict, generate, inspect, convert, bench):
+    for verb in (demo, score, compare, predict, generate, inspect, lab, convert, bench):
         app.command(verb)
     app.command(train)
     app.command(data)

@@ -1,0 +1,77 @@
+"""What `elman lab` shows a person: the experiments, and each claim with expected and measured."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from elman.apps.cli.output import output_console
+
+if TYPE_CHECKING:
+    from elman.recipes.lab.checking import Finding, LabReport
+    from elman.recipes.lab.claims import Expected
+    from elman.recipes.lab.experiment import Experiment, Value
+
+_STYLES = (("holds", "green"), ("differs", "bold red"))
+
+
+def show_experiments(experiments: "Sequence[Experiment]") -> None:
+    """Show every experiment with what it is about and how long it takes."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("experiment", "takes", "about"):
+        table.add_column(title)
+    for one in experiments:
+        table.add_row(one.name, one.takes, one.title)
+    output_console().print(table)
+    output_console().print("run one with: elman lab NAME, those of seconds with: elman lab --check")
+
+
+def show_findings(report: "LabReport") -> None:
+    """Show each claim, what was expected of it, what was measured, and the verdict."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("claim", "says", "expected", "measured", "verdict"):
+        table.add_column(title, overflow="fold")
+    styles = dict(_STYLES)
+    for finding in report.findings:
+        table.add_row(
+            finding.claim.name,
+            Text(finding.claim.says),
+            Text(_expected(finding)),
+            Text("" if finding.measured is None else shown(finding.measured.value)),
+            Text(finding.verdict, style=styles.get(finding.verdict, "dim")),
+        )
+    console = output_console()
+    console.print(table)
+    for finding in report.findings:
+        if finding.claim.remark:
+            console.print(Text(f"{finding.claim.name}: {finding.claim.remark}"))
+
+
+def _expected(finding: "Finding") -> str:
+    expected = finding.claim.expected
+    if expected is None:
+        return f"– ({finding.claim.reason})"
+    return told_expectation(expected)
+
+
+def told_expectation(expected: "Expected") -> str:
+    """Return an expectation in a few characters, such as `0.605 ± 1e-07` or `≥ 0.99`."""
+    value = expected.value
+    if expected.kind == "between":
+        assert isinstance(value, Sequence)
+        return f"{shown(value[0])} … {shown(value[1])}"
+    sign = {"equals": "", "at least": "≥ ", "at most": "≤ "}[expected.kind]
+    within = f" ± {expected.within:g}" if expected.within else ""
+    return f"{sign}{shown(value)}{within}"
+
+
+def shown(value: "Value") -> str:
+    """Return a value in as few characters as tell it: seven digits of a number."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(shown(one) for one in value)}]"
+    return str(value)
