@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Json, Run, Whole, WholeOrNone, require_at_least
+from elman.apps.cli.inspect_options import ViewOptions
+from elman.apps.cli.options import Json, Run
 from elman.apps.cli.output import print_json, say
 from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
@@ -16,8 +16,6 @@ from elman.text.raw_files import is_standard_input
 
 if TYPE_CHECKING:
     from elman.recipes.inspecting.subject import Subject
-
-View = Literal["trace", "gates", "gradients", "horizon", "memory"]
 
 
 def inspect(
@@ -27,65 +25,34 @@ def inspect(
     file: Annotated[
         str | None, Parameter(help="Read the text of this file instead; - is standard input.")
     ] = None,
-    show: Annotated[
-        list[View] | None,
-        Parameter(
-            negative="",
-            help="What to show, repeatable: trace (each token), gates (how open, how long), "
-            "gradients (who is to thank), horizon (how far back), memory (what is still there). "
-            "[default: trace]",
-        ),
-    ] = None,
-    layer: Annotated[WholeOrNone, Parameter(help="Layer to show, from 1. [default: last]")] = None,
-    unit: Annotated[
-        list[Whole] | None,
-        Parameter(
-            negative="",
-            help="trace: a unit of the layer, from 1; repeatable. [default: what changes most]",
-        ),
-    ] = None,
-    top: Annotated[Whole, Parameter(help="trace: likeliest next tokens shown.")] = 3,
     compare: Annotated[
         str | None,
         Parameter(help="A second text of as many tokens: where and how long do the states differ?"),
-    ] = None,
-    scalar: Annotated[
-        Literal["logit", "loss", "state"],
-        Parameter(help="gradients: of the real next token's logit, its loss, or the state's norm."),
-    ] = "loss",
-    positions: Annotated[Whole, Parameter(help="horizon: places of the text asked about.")] = 200,
-    csv: Annotated[
-        Path | None, Parameter(help="trace: write each step and unit to this file.")
     ] = None,
     unknown: Annotated[
         Literal["refuse", "replace", "skip"] | None,
         Parameter(help="Symbols that the model never saw. [default: as the run says]"),
     ] = None,
+    options: ViewOptions | None = None,
     json: Json = False,
 ) -> int:
     """Look inside a recurrent language model while it reads a text: elman inspect RUN TEXT.
 
     The steps are run again by the readable equations, and nothing of the run is changed.
     """
-    views: list[View] = show or ["trace"]
-    require_at_least("--top", top, 1)
-    require_at_least("--positions", positions, 2)
-    if compare is not None and show:
+    options = options or ViewOptions()
+    options.require_fitting()
+    if compare is not None and options.show:
         raise SettingError("--compare shows the states of two texts alone", got="--show beside it")
-    if csv is not None and "trace" not in views:
-        raise SettingError("--csv writes a trace", got="no --show trace")
     tell_stopped([run])
     from elman.recipes.inspecting.subject import subject_of
 
-    given = _text(text, file)
-    subject = subject_of(run, given, unknown=unknown)
+    subject = subject_of(run, _text(text, file), unknown=unknown)
     if compare is not None:
         return _two_texts(subject, subject_of(run, compare, unknown=unknown), as_json=json)
-    place = subject.layer(layer)
     told: dict[str, object] = {"run": str(run), "tokens": list(subject.shown)}
-    options = _Options(place, tuple(unit or ()), top, scalar, positions, csv, json)
-    for view in views:
-        told[view] = _VIEWS[view](subject, options)
+    for view in options.views:
+        told[view] = _VIEWS[view](subject, options, not json)
     if json:
         print_json(told)
     return 0
@@ -109,48 +76,32 @@ def _text(text: str | None, file: str | None) -> str:
     return "".join(joined_chunks(source.chunks() for source in open_sources([file])))
 
 
-class _Options:
-    """What the views are asked for."""
-
-    def __init__(
-        self,
-        layer: int,
-        units: tuple[int, ...],
-        top: int,
-        scalar: Literal["logit", "loss", "state"],
-        positions: int,
-        csv: Path | None,
-        as_json: bool,
-    ) -> None:
-        self.layer, self.units, self.top, self.scalar = layer, units, top, scalar
-        self.positions, self.csv, self.as_json = positions, csv, as_json
-
-
-def _trace(subject: "Subject", options: _Options) -> object:
+def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> object:
     from elman.apps.cli.inspect_view import show_trace, show_units
     from elman.checkpoints.atomic_files import writing_atomically
     from elman.recipes.inspecting.tracing import chosen_units, traced, write_csv
 
-    units = chosen_units(subject, options.layer, options.units)
+    layer = subject.layer(options.layer)
+    units = chosen_units(subject, layer, options.unit or ())
     if options.csv is not None:
         with writing_atomically(options.csv) as table:
-            write_csv(traced(subject, options.layer, units, options.top), subject, table)
+            write_csv(traced(subject, layer, units, options.top), subject, table)
         say(f"trace written to {options.csv}")
-    rows = list(traced(subject, options.layer, units, options.top))
-    if not options.as_json:
+    rows = list(traced(subject, layer, units, options.top))
+    if shows:
         show_trace(subject, rows)
-        if options.units:
-            show_units(options.layer, rows)
-    steps = [row.to_json(subject) for row in rows] if options.as_json else []
-    return {"layer": options.layer + 1, "steps": steps}
+        if options.unit:
+            show_units(layer, rows)
+    steps = [] if shows else [row.to_json(subject) for row in rows]
+    return {"layer": layer + 1, "steps": steps}
 
 
-def _gates(subject: "Subject", options: _Options) -> object:
+def _gates(subject: "Subject", options: ViewOptions, shows: bool) -> object:
     from elman.apps.cli.inspect_view import show_gates
     from elman.recipes.inspecting.gate_view import gates_over_text, gates_over_vocabulary
 
     over_text, over_vocabulary = gates_over_text(subject), gates_over_vocabulary(subject)
-    if not options.as_json:
+    if shows:
         show_gates(over_text, over_vocabulary)
     return {
         "text": [layer.to_json() for layer in over_text],
@@ -158,37 +109,38 @@ def _gates(subject: "Subject", options: _Options) -> object:
     }
 
 
-def _gradients(subject: "Subject", options: _Options) -> object:
+def _gradients(subject: "Subject", options: ViewOptions, shows: bool) -> object:
     from elman.apps.cli.inspect_view import show_gradients
     from elman.recipes.inspecting.gradient_view import gradient_view
 
-    view = gradient_view(subject, options.layer, options.scalar)
-    if not options.as_json:
-        show_gradients(subject, options.layer, view)
+    layer = subject.layer(options.layer)
+    view = gradient_view(subject, layer, options.scalar)
+    if shows:
+        show_gradients(subject, layer, view)
     return view.to_json()
 
 
-def _horizon(subject: "Subject", options: _Options) -> object:
+def _horizon(subject: "Subject", options: ViewOptions, shows: bool) -> object:
     from elman.apps.cli.inspect_view import show_horizon
     from elman.recipes.inspecting.horizon_view import horizon_view
 
     view = horizon_view(subject, num_positions=options.positions, on_stage=say)
-    if not options.as_json:
+    if shows:
         show_horizon(view)
     return view.to_json()
 
 
-def _memory(subject: "Subject", options: _Options) -> object:
+def _memory(subject: "Subject", options: ViewOptions, shows: bool) -> object:
     from elman.apps.cli.inspect_view import show_memory
     from elman.recipes.inspecting.horizon_view import memory_view
 
     probes = memory_view(subject)
-    if not options.as_json:
+    if shows:
         show_memory(probes)
     return [probe._asdict() for probe in probes]
 
 
-_VIEWS: Mapping[str, Callable[["Subject", _Options], object]] = MappingProxyType(
+_VIEWS: Mapping[str, Callable[["Subject", ViewOptions, bool], object]] = MappingProxyType(
     {
         "trace": _trace,
         "gates": _gates,

@@ -38,7 +38,7 @@ def show_findings(report: "LabReport") -> None:
             finding.claim.name,
             Text(finding.claim.says),
             Text(_expected(finding)),
-            Text("" if finding.measured is None else shown(finding.measured.value)),
+            Text("" if finding.measured is None else told_value(finding.measured.value)),
             Text(finding.verdict, style=styles.get(finding.verdict, "dim")),
         )
     console = output_console()
@@ -60,18 +60,18 @@ def told_expectation(expected: "Expected") -> str:
     value = expected.value
     if expected.kind == "between":
         assert isinstance(value, Sequence)
-        return f"{shown(value[0])} … {shown(value[1])}"
+        return f"{told_value(value[0])} … {told_value(value[1])}"
     sign = {"equals": "", "at least": "≥ ", "at most": "≤ "}[expected.kind]
     within = f" ± {expected.within:g}" if expected.within else ""
-    return f"{sign}{shown(value)}{within}"
+    return f"{sign}{told_value(value)}{within}"
 
 
-def shown(value: "Value") -> str:
+def told_value(value: "Value") -> str:
     """Return a value in as few characters as tell it: seven digits of a number."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.7g}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(shown(one) for one in value)}]"
+        return f"[{', '.join(told_value(one) for one in value)}]"
     return str(value)
