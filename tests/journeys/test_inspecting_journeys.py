@@ -144,3 +144,27 @@ def test_a_run_of_lines_reads_one_line(elman: Elman, line_run: Path) -> None:
 def test_standard_input_is_read(elman: Elman, stream_run: Path) -> None:
     done = elman("inspect", stream_run, "--file", "-", "--json", stdin="the cat")
     assert json.loads(done.stdout)["tokens"] == list("the cat")
+
+
+def test_reading_changes_no_parameter_and_training_does(
+    elman: Elman, stream_run: Path, line_run: Path, tmp_path: Path
+) -> None:
+    done = elman("inspect", stream_run, TEXT, "--show", "change", "--json")
+    changes = json.loads(done.stdout)["change"]
+    assert changes
+    assert all(change["equal"] for change in changes)
+    told = looked(elman, stream_run, "--since", str(stream_run))
+    assert {change["name"] for change in told["change"]} == {one["name"] for one in changes}
+    text = tmp_path / "text.txt"
+    text.write_text((TEXT + "\n") * 40, encoding="utf-8")
+    runs = [tmp_path / name for name in ("one", "two")]
+    for run, seed in zip(runs, ("1", "2"), strict=True):
+        options = ("--set=model.hidden_size=8", "--set=training.updates=1", "--seed", seed)
+        assert elman("train", "lm", "--data", text, "--out", run, *options).returncode == 0
+    told = looked(elman, runs[0], "--since", str(runs[1]))
+    assert not any(change["equal"] for change in told["change"] if "weight" in change["name"])
+    done = elman("inspect", stream_run, "--since", line_run)
+    assert done.returncode == 2
+    assert "must have the same parameters" in done.stderr
+    done = elman("inspect", stream_run, TEXT, "--since", line_run)
+    assert "reads no text" in done.stderr

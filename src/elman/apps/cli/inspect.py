@@ -1,7 +1,8 @@
 """`elman inspect`: what a trained run does inside, on a text of one's own."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,6 +16,7 @@ from elman.errors import SettingError
 from elman.text.raw_files import is_standard_input
 
 if TYPE_CHECKING:
+    from elman.inspection.changes import ParameterChange
     from elman.recipes.inspecting.subject import Subject
 
 
@@ -45,6 +47,9 @@ def inspect(
     if compare is not None and options.show:
         raise SettingError("--compare shows the states of two texts alone", got="--show beside it")
     tell_stopped([run])
+    if options.since is not None:
+        _require_no_text(text, file)
+        return _since(run, options.since, as_json=json)
     from elman.recipes.inspecting.subject import subject_of
 
     subject = subject_of(run, _text(text, file), unknown=unknown)
@@ -74,6 +79,38 @@ def _text(text: str | None, file: str | None) -> str:
     if is_standard_input(file):
         return sys.stdin.buffer.read().decode("utf-8")
     return "".join(joined_chunks(source.chunks() for source in open_sources([file])))
+
+
+def _require_no_text(text: str | None, file: str | None) -> None:
+    if text is not None or file is not None:
+        raise SettingError("--since compares weights and reads no text", got="a text")
+
+
+def _since(run: Path, before: Path, *, as_json: bool) -> int:
+    from elman.apps.cli.inspect_view import show_changes
+    from elman.recipes.inspecting.change_view import changes_between
+
+    changes = changes_between(before, run)
+    if as_json:
+        print_json({"run": str(run), "since": str(before), "change": changes_json(changes)})
+    else:
+        show_changes(changes)
+    return 0
+
+
+def changes_json(changes: "Sequence[ParameterChange]") -> list[dict[str, object]]:
+    """Return what JSON can hold of the change of each parameter."""
+    return [change._asdict() | {"relative": change.relative} for change in changes]
+
+
+def _change(subject: "Subject", options: ViewOptions, shows: bool) -> object:
+    from elman.apps.cli.inspect_view import show_changes
+    from elman.recipes.inspecting.change_view import changes_by_reading
+
+    changes = changes_by_reading(subject)
+    if shows:
+        show_changes(changes)
+    return changes_json(changes)
 
 
 def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> object:
@@ -147,6 +184,7 @@ _VIEWS: Mapping[str, Callable[["Subject", ViewOptions, bool], object]] = Mapping
         "gradients": _gradients,
         "horizon": _horizon,
         "memory": _memory,
+        "change": _change,
     }
 )
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from elman.apps.cli.options import Whole, WholeOrNone, require_at_least
 from elman.errors import SettingError
 
-View = Literal["trace", "gates", "gradients", "horizon", "memory"]
+View = Literal["trace", "gates", "gradients", "horizon", "memory", "change"]
 
 
 @Parameter(name="*")
@@ -23,7 +23,7 @@ class ViewOptions:
             negative="",
             help="What to show, repeatable: trace (each token), gates (how open, how long), "
             "gradients (on what the end depends), horizon (how far back), memory (what is still "
-            "there). [default: trace]",
+            "there), change (of weights, by reading or since another run). [default: trace]",
         ),
     ] = None
     layer: Annotated[WholeOrNone, Parameter(help="Layer to show, from 1. [default: last]")] = None
@@ -40,6 +40,10 @@ class ViewOptions:
         Parameter(help="gradients: of the real next token's logit, its loss, or the state's norm."),
     ] = "loss"
     positions: Annotated[Whole, Parameter(help="horizon: places of the text asked about.")] = 200
+    since: Annotated[
+        Path | None,
+        Parameter(help="change: what became of the weights since this run; no text is read."),
+    ] = None
     csv: Annotated[Path | None, Parameter(help="trace: write each step and unit to this file.")] = (
         None
     )
@@ -47,7 +51,8 @@ class ViewOptions:
     @property
     def views(self) -> tuple[View, ...]:
         """Those asked for, each once, or the usual one."""
-        return tuple(dict.fromkeys(self.show or ["trace"]))
+        usual: list[View] = ["trace"] if self.since is None else ["change"]
+        return tuple(dict.fromkeys(self.show or usual))
 
     def require_fitting(self) -> None:
         """Raise `SettingError` for numbers out of range and a file that nothing writes."""
@@ -55,3 +60,5 @@ class ViewOptions:
         require_at_least("--positions", self.positions, 2)
         if self.csv is not None and "trace" not in self.views:
             raise SettingError("--csv writes a trace", got="no --show trace")
+        if self.since is not None and self.views != ("change",):
+            raise SettingError("--since compares weights alone", got="--show beside it")

@@ -10,6 +10,7 @@ from rich.text import Text
 from elman.apps.cli.output import output_console
 
 if TYPE_CHECKING:
+    from elman.inspection.changes import ParameterChange
     from elman.inspection.probes import Probe
     from elman.inspection.trace import Divergence
     from elman.recipes.inspecting.gate_view import LayerGates
@@ -160,6 +161,22 @@ def show_memory(probes: Sequence["Probe"]) -> None:
     else:
         last = f"up to {max(held)} back" if held else "nowhere"
         console.print(f"{told} {last}: a state is not a transcript")
+
+
+def show_changes(changes: Sequence["ParameterChange"]) -> None:
+    """Show the norm of each parameter, of its change, and how many are the same to the bit."""
+    console = output_console()
+    table = _table(
+        "parameter", "numbers", "norm before", "change", "relative", "largest", left=(0,)
+    )
+    for change in changes:
+        relative = "–" if change.relative is None else f"{100 * change.relative:.2f} %"
+        norms = f"{change.norm_before:.4f}", f"{change.norm_of_change:.4g}"
+        told = ("0", "", "") if change.equal else (norms[1], relative, f"{change.largest:.3g}")
+        table.add_row(change.name, f"{change.num_values:,}", norms[0], *told)
+    console.print(table)
+    same = sum(change.equal for change in changes)
+    console.print(f"{same:,} of {len(changes):,} parameters are the same to the last bit")
 
 
 def show_divergence(
