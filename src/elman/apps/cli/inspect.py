@@ -1,10 +1,9 @@
 """`elman inspect`: what a trained run does inside, on a text of one's own."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 
@@ -13,11 +12,11 @@ from elman.apps.cli.options import Json, Run
 from elman.apps.cli.output import print_json, say
 from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
-from elman.text.raw_files import is_standard_input
 
 if TYPE_CHECKING:
     from elman.inspection.changes import ParameterChange
     from elman.recipes.inspecting.subject import Subject
+    from elman.recipes.lab.plotting import Plot
 
 
 def inspect(
@@ -52,18 +51,23 @@ def inspect(
         return _since(run, options.since, as_json=json)
     from elman.recipes.inspecting.subject import subject_of
 
-    subject = subject_of(run, _text(text, file), unknown=unknown)
+    subject = subject_of(run, _text(run, text, file), unknown=unknown)
     if compare is not None:
         return _two_texts(subject, subject_of(run, compare, unknown=unknown), as_json=json)
     told: dict[str, object] = {"run": str(run), "tokens": list(subject.shown)}
+    plots = []
     for view in options.views:
-        told[view] = _VIEWS[view](subject, options, not json)
+        shown = _VIEWS[view](subject, options, not json)
+        told[view] = shown.told
+        plots += [] if shown.plot is None else [shown.plot]
+    if options.picture is not None:
+        _draw(plots, options.picture)
     if json:
         print_json(told)
     return 0
 
 
-def _text(text: str | None, file: str | None) -> str:
+def _text(run: Path, text: str | None, file: str | None) -> str:
     """Return the text given, or that of the file; raises `SettingError` for both and for none."""
     if (text is None) == (file is None):
         raise SettingError(
@@ -74,11 +78,25 @@ def _text(text: str | None, file: str | None) -> str:
     if text is not None:
         return text
     assert file is not None
-    from elman.text.reading import joined_chunks, open_sources
+    from elman.recipes.inspecting.subject import text_of_file
 
-    if is_standard_input(file):
-        return sys.stdin.buffer.read().decode("utf-8")
-    return "".join(joined_chunks(source.chunks() for source in open_sources([file])))
+    return text_of_file(file, run)
+
+
+class Shown(NamedTuple):
+    """What a view has found, as JSON can hold it, and how it is drawn; None: not at all."""
+
+    told: object
+    plot: "Plot | None" = None
+
+
+def _draw(plots: "Sequence[Plot]", path: Path) -> None:
+    from elman.recipes.lab.plotting import draw_panels
+
+    if not plots:
+        raise SettingError("the views shown have no picture", got="--picture")
+    draw_panels(path, plots)
+    say(f"picture written to {path}")
 
 
 def _require_no_text(text: str | None, file: str | None) -> None:
@@ -103,19 +121,20 @@ def changes_json(changes: "Sequence[ParameterChange]") -> list[dict[str, object]
     return [change._asdict() | {"relative": change.relative} for change in changes]
 
 
-def _change(subject: "Subject", options: ViewOptions, shows: bool) -> object:
+def _change(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
     from elman.apps.cli.inspect_view import show_changes
     from elman.recipes.inspecting.change_view import changes_by_reading
 
     changes = changes_by_reading(subject)
     if shows:
         show_changes(changes)
-    return changes_json(changes)
+    return Shown(changes_json(changes))
 
 
-def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> object:
+def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
     from elman.apps.cli.inspect_view import show_trace, show_units
     from elman.checkpoints.atomic_files import writing_atomically
+    from elman.recipes.inspecting.pictures import trace_plot
     from elman.recipes.inspecting.tracing import chosen_units, traced, write_csv
 
     layer = subject.layer(options.layer)
@@ -130,54 +149,59 @@ def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> object:
         if options.unit:
             show_units(layer, rows)
     steps = [] if shows else [row.to_json(subject) for row in rows]
-    return {"layer": layer + 1, "steps": steps}
+    return Shown({"layer": layer + 1, "steps": steps}, trace_plot(rows, layer))
 
 
-def _gates(subject: "Subject", options: ViewOptions, shows: bool) -> object:
+def _gates(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
     from elman.apps.cli.inspect_view import show_gates
     from elman.recipes.inspecting.gate_view import gates_over_text, gates_over_vocabulary
+    from elman.recipes.inspecting.pictures import gates_plot
 
     over_text, over_vocabulary = gates_over_text(subject), gates_over_vocabulary(subject)
     if shows:
         show_gates(over_text, over_vocabulary)
-    return {
+    told = {
         "text": [layer.to_json() for layer in over_text],
         "vocabulary": [layer.to_json() for layer in over_vocabulary],
     }
+    return Shown(told, gates_plot(over_text))
 
 
-def _gradients(subject: "Subject", options: ViewOptions, shows: bool) -> object:
+def _gradients(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
     from elman.apps.cli.inspect_view import show_gradients
     from elman.recipes.inspecting.gradient_view import gradient_view
+    from elman.recipes.inspecting.pictures import gradients_plot
 
     layer = subject.layer(options.layer)
     view = gradient_view(subject, layer, options.scalar)
     if shows:
         show_gradients(subject, layer, view)
-    return view.to_json()
+    return Shown(view.to_json(), gradients_plot(view, layer))
 
 
-def _horizon(subject: "Subject", options: ViewOptions, shows: bool) -> object:
+def _horizon(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
     from elman.apps.cli.inspect_view import show_horizon
     from elman.recipes.inspecting.horizon_view import horizon_view
+    from elman.recipes.inspecting.pictures import horizon_plot
 
     view = horizon_view(subject, num_positions=options.positions, on_stage=say)
     if shows:
         show_horizon(view)
-    return view.to_json()
+    return Shown(view.to_json(), horizon_plot(view))
 
 
-def _memory(subject: "Subject", options: ViewOptions, shows: bool) -> object:
+def _memory(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
     from elman.apps.cli.inspect_view import show_memory
     from elman.recipes.inspecting.horizon_view import memory_view
+    from elman.recipes.inspecting.pictures import memory_plot
 
     probes = memory_view(subject)
     if shows:
         show_memory(probes)
-    return [probe._asdict() for probe in probes]
+    return Shown([probe._asdict() for probe in probes], memory_plot(probes))
 
 
-_VIEWS: Mapping[str, Callable[["Subject", ViewOptions, bool], object]] = MappingProxyType(
+_VIEWS: Mapping[str, Callable[["Subject", ViewOptions, bool], "Shown"]] = MappingProxyType(
     {
         "trace": _trace,
         "gates": _gates,

@@ -44,6 +44,9 @@ class ViewOptions:
         Path | None,
         Parameter(help="change: what became of the weights since this run; no text is read."),
     ] = None
+    picture: Annotated[Path | None, Parameter(help="Draw the views to this .png or .svg file.")] = (
+        None
+    )
     csv: Annotated[Path | None, Parameter(help="trace: write each step and unit to this file.")] = (
         None
     )

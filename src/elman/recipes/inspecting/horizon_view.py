@@ -15,6 +15,8 @@ from elman.recipes.inspecting.subject import Subject
 BACKS = (0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 PROBED = (0, 1, 2, 3, 4, 5, 7, 10, 15, 20)
 GRADIENT_PLACES = 20
+MOST_PROBED = 20_000
+"""Tokens of the text, from its beginning, that probes are fitted on and asked about."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def memory_view(subject: Subject) -> list[Probe]:
 
     The state is that which the readout sees. Raises `DataError` for a text too short.
     """
-    ids_1T = torch.from_numpy(subject.ids_N)[None]
+    ids_1T = torch.from_numpy(subject.ids_N[:MOST_PROBED])[None]
     with torch.no_grad():
         states_TH = subject.model(ids_1T, plan=subject.trained.plan).states_BTH[0]
     return probe_memory(states_TH, ids_1T[0], PROBED, subject.model.vocabulary_size)

@@ -1,5 +1,6 @@
 """What is looked into: a recurrent language model and the tokens of a person's own text."""
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, RunError, SettingError
 from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.corpus import open_corpus
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.text.vocabulary import BOUNDARY
 
@@ -55,6 +57,17 @@ def open_recurrent(path: Path) -> tuple[TrainedModel, RecurrentLanguageModel]:
             hint="elman compare --reach shows how far back any model looks",
         )
     return trained, trained.model
+
+
+def text_of_file(name: str, path: Path) -> str:
+    """Return the whole text of a file or of standard input, decoded as the run at `path` says.
+
+    Raises `DataError` for what cannot be read.
+    """
+    encoding = open_trained(path).settings.text.encoding
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        corpus = open_corpus((name,), encoding=encoding, repeats="keep", scratch=Path(scratch))
+        return "".join(corpus.chunks())
 
 
 def subject_of(path: Path, text: str, *, unknown: UnknownPolicy | None = None) -> Subject:

@@ -27,7 +27,9 @@ class UnitStep:
 
 @dataclass(frozen=True)
 class TracedToken:
-    """One step as a person reads it; `step` has the figures, `units` those of the layer shown."""
+    """One step as a person reads it; `step` has the figures, its cells left out; `units` those of
+    the layer shown.
+    """
 
     token: str
     following: str | None
@@ -94,7 +96,8 @@ def traced(subject: Subject, layer: int, units: Sequence[int], top: int) -> Iter
     for step in trace(subject.model, subject.ids_N, top=top):
         following = shown[step.position + 1] if step.following is not None else None
         told = tuple(_unit_step(step.cells[layer], cell.state_names, unit) for unit in units)
-        yield TracedToken(shown[step.position], following, step, told)
+        # Tensors are not kept: a long text would hold them all.
+        yield TracedToken(shown[step.position], following, step._replace(cells=()), told)
 
 
 def _unit_step(step: CellStep, names: Sequence[str], unit: int) -> UnitStep:

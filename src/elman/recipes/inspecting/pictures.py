@@ -1,0 +1,119 @@
+"""The views as pictures: a panel each, of the same numbers as are told."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from elman.evaluation.units import nats_to_bits
+from elman.inspection.probes import Probe
+from elman.recipes.inspecting.gate_view import LayerGates
+from elman.recipes.inspecting.gradient_view import GradientView
+from elman.recipes.inspecting.horizon_view import HorizonView
+from elman.recipes.inspecting.tracing import TracedToken
+from elman.recipes.lab.plotting import Plot
+from elman.text.vocabulary import SPECIALS
+
+MOST_TOKENS = 60
+"""Tokens that a picture of a trace has room for: the first of a longer text."""
+
+
+def trace_plot(rows: Sequence[TracedToken], layer: int) -> Plot:
+    """Return a heat map of the units shown over the text, the surprisal of each token above it."""
+    shown = rows[:MOST_TOKENS]
+    part = list(shown[0].units[0].after)[-1]
+    states = [
+        [row.units[place].after[part] for row in shown] for place in range(len(rows[0].units))
+    ]
+
+    def plot(axes: Any) -> None:
+        most = max(abs(value) for line in states for value in line) or 1.0
+        image = axes.imshow(states, aspect="auto", cmap="RdBu_r", vmin=-most, vmax=most)
+        axes.figure.colorbar(image, ax=axes, label=f"{part} of layer {layer + 1}", pad=0.01)
+        units = [str(unit.unit + 1) for unit in shown[0].units]
+        axes.set_yticks(range(len(units)), units)
+        axes.set_xticks(range(len(shown)), [_tick(row.token) for row in shown], fontsize=8)
+        axes.set(xlabel="token read", ylabel="unit")
+        for place, row in enumerate(shown):
+            if row.step.following is not None and place + 1 < len(shown):
+                bits = nats_to_bits(row.step.following.nats)
+                axes.text(place + 1, -0.7, f"{bits:.0f}", ha="center", fontsize=7, color="#555555")
+        axes.set_title("bits of surprise at each token, and the state after it\n", loc="left")
+
+    return plot
+
+
+def gates_plot(layers: Sequence[LayerGates]) -> Plot:
+    """Return the time constants of the units of each layer, the longest first."""
+
+    def plot(axes: Any) -> None:
+        for layer in layers:
+            finite = [tau for tau in layer.time_constants if 0.0 < tau < float("inf")]
+            axes.plot(
+                range(1, len(finite) + 1),
+                sorted(finite, reverse=True),
+                label=f"layer {layer.layer + 1}",
+            )
+        axes.set(yscale="log", xlabel="units, the longest first", ylabel="tokens carried (τ)")
+        axes.set_title("how long units carry", loc="left")
+
+    return plot
+
+
+def gradients_plot(view: GradientView, layer: int) -> Plot:
+    """Return norms of gradients by how far back, on a scale of logarithms."""
+
+    def plot(axes: Any) -> None:
+        axes.plot(view.inputs_K, label="by the input")
+        axes.plot(view.states_K, label=f"by the state of layer {layer + 1}")
+        axes.set(yscale="log", xlabel="tokens back", ylabel=f"gradient of the {view.scalar}")
+        axes.set_title("on what the end depends", loc="left")
+
+    return plot
+
+
+def horizon_plot(view: HorizonView) -> Plot:
+    """Return the effect of another token k back, beside gradients of the same scale."""
+
+    def plot(axes: Any) -> None:
+        curve, most = view.perturbed, max(view.perturbed.nats) or 1.0
+        places = range(len(curve.backs))
+        axes.errorbar(
+            places,
+            [nats / most for nats in curve.nats],
+            yerr=[error / most for error in curve.errors],
+            marker="o",
+            ms=3,
+            label="another token",
+        )
+        largest = max(view.gradients) or 1.0
+        scaled = [norm / largest for norm in view.gradients]
+        axes.plot(places, scaled, marker="o", ms=3, label="gradient")
+        axes.axhline(0.01, color="#999999", lw=0.8, ls=":")
+        axes.set_xticks(places, map(str, curve.backs))
+        axes.set_yscale("log")
+        axes.set(ylim=(1e-5, 2.0), xlabel="tokens back", ylabel="share of the largest effect")
+        axes.set_title(f"horizon: {curve.horizon + 1} tokens", loc="left")
+
+    return plot
+
+
+def memory_plot(probes: Sequence[Probe]) -> Plot:
+    """Return how often a linear probe names the token k back."""
+
+    def plot(axes: Any) -> None:
+        places = range(len(probes))
+        axes.plot(places, [probe.accuracy for probe in probes], marker="o", ms=3, label="probe")
+        often = [probe.most_frequent for probe in probes]
+        axes.plot(places, often, color="#999999", ls=":", label="most frequent token")
+        axes.set_xticks(places, [str(probe.back) for probe in probes])
+        axes.set(ylim=(0.0, 1.02), xlabel="tokens back", ylabel="share named rightly")
+        axes.set_title("what the state still holds", loc="left")
+
+    return plot
+
+
+def _tick(token: str) -> str:
+    """Return a token short enough to stand under a column; blanks and line ends are seen."""
+    if token in SPECIALS:
+        return token.replace(" ", "")
+    seen = token.replace("\n", "⏎").replace(" ", "␣").replace("\t", "⇥")
+    return seen if len(seen) <= 6 else f"{seen[:5]}…"
