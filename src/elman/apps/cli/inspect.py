@@ -35,6 +35,10 @@ def inspect(
         Parameter(help="Symbols that the model never saw. [default: as the run says]"),
     ] = None,
     options: ViewOptions | None = None,
+    html: Annotated[
+        Path | None,
+        Parameter(help="Write one page to step through the text with; it needs no network."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Look inside a recurrent language model while it reads a text: elman inspect RUN TEXT.
@@ -60,6 +64,8 @@ def inspect(
         shown = _VIEWS[view](subject, options, not json)
         told[view] = shown.told
         plots += [] if shown.plot is None else [shown.plot]
+    if html is not None:
+        _write_page(subject, options, html)
     if options.picture is not None:
         _draw(plots, options.picture)
     if json:
@@ -97,6 +103,21 @@ def _draw(plots: "Sequence[Plot]", path: Path) -> None:
         raise SettingError("the views shown have no picture", got="--picture")
     draw_panels(path, plots)
     say(f"picture written to {path}")
+
+
+def _write_page(subject: "Subject", options: ViewOptions, path: Path) -> None:
+    from elman.checkpoints.atomic_files import write_atomically
+    from elman.recipes.inspecting.gate_view import gates_over_text
+    from elman.recipes.inspecting.gradient_view import gradient_view
+    from elman.recipes.inspecting.page_data import page
+
+    layer = subject.layer(options.layer)
+    gradients = gradient_view(subject, layer, options.scalar)
+    whole, shown = page(subject, gates_over_text(subject), gradients, layer, top=options.top)
+    write_atomically(path, whole.encode())
+    left = len(subject.ids_N) - shown
+    rest = f", which shows the first {shown:,} tokens of {len(subject.ids_N):,}" if left else ""
+    say(f"page written to {path}{rest}")
 
 
 def _require_no_text(text: str | None, file: str | None) -> None:
