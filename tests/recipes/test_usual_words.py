@@ -9,8 +9,12 @@ import pytest
 import elman.recipes.sizing as sizing
 from elman.config.settings import Settings
 from elman.config.toml_file import apply_overrides
+from elman.config.training_settings import TrainingSettings
 from elman.recipes.language_model import MANY_WORDS, LanguageTask
+from elman.recipes.learning import TrainRequest, start_run
 from elman.recipes.preparing import PreparedText, prepare_text
+
+SMALL = ("model.hidden_size=4", "model.embedding_size=4", "training.updates=1")
 
 
 def words_of(number: int) -> str:
@@ -26,7 +30,7 @@ def words_of(number: int) -> str:
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.txt"
-    path.write_text(words_of(MANY_WORDS + 1_000), encoding="utf-8")
+    path.write_text(words_of(MANY_WORDS + 4_000), encoding="utf-8")
     return path
 
 
@@ -66,6 +70,18 @@ def test_a_text_of_few_words_keeps_them_all(text: Path) -> None:
     assert first(text) == ()
 
 
+@pytest.mark.parametrize("unit", ["line", "stream"])
+def test_a_list_of_words_keeps_them_all(text: Path, unit: str) -> None:
+    text.write_text("".join(f"word{n}\n" for n in range(MANY_WORDS * 2)), encoding="utf-8")
+    assert first(text, f"text.unit={unit}") == ()
+
+
+def test_many_are_those_that_are_learnt_from(text: Path) -> None:
+    text.write_text(words_of(int(MANY_WORDS * 1.05)), encoding="utf-8")
+    assert first(text) == ()  # a tenth is held out of it
+    assert first(text, f'data.valid=["{text}"]', f'data.test=["{text}"]') == ("text.min_count=2",)
+
+
 def test_it_is_told_where_no_unknown_word_is_learnt(text: Path) -> None:
     (notice,) = told(prepare_text(settings(text), text.parent))
     assert "text.min_count = 2" in notice
@@ -99,7 +115,7 @@ def test_a_recurrent_model_of_words_has_adamw_and_a_split_output() -> None:
     ("override", "without"),
     [
         ("training.optimizer=sgd", "training.learning_rate"),
-        ("training.learning_rate=0.001", "training.optimizer"),
+        ("training.learning_rate=0.001", "training.learning_rate"),
         ("model.kind=window", "training.optimizer"),
         ("training.label_smoothing=0.1", "model.softmax"),
         ("model.softmax=adaptive", "model.softmax"),
@@ -108,3 +124,23 @@ def test_a_recurrent_model_of_words_has_adamw_and_a_split_output() -> None:
 )
 def test_what_a_person_says_of_it_is_not_gone_against(override: str, without: str) -> None:
     assert without not in suggested(override)
+
+
+def test_a_rate_is_that_of_the_optimiser_asked_for(text: Path, tmp_path: Path) -> None:
+    def begun(name: str, *overrides: str) -> TrainingSettings:
+        request = TrainRequest(
+            tmp_path / name,
+            overrides=("text.level=word", f'data.train=["{text}"]', *overrides, *SMALL),
+        )
+        return start_run(LanguageTask(), request).settings.training
+
+    usual = begun("usual")
+    assert (usual.optimizer, usual.learning_rate) == ("adamw", sizing.WORD_RATE)
+    muon = begun("muon", "training.optimizer=muon")
+    assert (muon.optimizer, muon.learning_rate) == ("muon", 0.0)
+    sgd = begun("sgd", "training.optimizer=sgd")
+    assert (sgd.optimizer, sgd.learning_rate) == ("sgd", 0.0)
+    own = begun("own", "training.learning_rate=0.002")
+    assert (own.optimizer, own.learning_rate) == ("adamw", 0.002)
+    asked = begun("asked", "training.optimizer=adamw")
+    assert (asked.optimizer, asked.learning_rate) == ("adamw", sizing.WORD_RATE)

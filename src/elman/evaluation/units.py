@@ -182,7 +182,7 @@ class LanguageScore:
             )
         if self.has_many_unknown:
             return (
-                f"{100 * self.num_unknown / self.num_tokens:.2g} % of the tokens are unknown, and "
+                f"{percent(self.num_unknown / self.num_tokens)} of the tokens are unknown, and "
                 "what they are costs nothing here: figures that count them are too low to compare"
             )
         return ""
@@ -281,3 +281,8 @@ def _ratio(numerator: float, denominator: int | None) -> float | None:
 
 def _sum_or_none(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
+
+
+def percent(share: float) -> str:
+    """Return a share as a person reads it: two digits of one below 10 %, whole ones from there."""
+    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"

@@ -27,6 +27,9 @@ from elman.recipes.scoring import ScoreRequest, score_files
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.text.reading import TextReport
 
+WITH_CACHE = " + cache"
+"""What the name of a row ends in that has a cache."""
+
 
 @dataclass(frozen=True)
 class CompareRequest:
@@ -69,9 +72,11 @@ def compare_runs(
             if request.cache_size and one.model.has_vectors:
                 on_stage(f"scoring {name} with a cache …")
                 cached = mixed(one, Mixing(cache_size=request.cache_size))
-                called = f"{name} + cache"
+                called = f"{name}{WITH_CACHE}"
                 models.append(_compared(one, called, score, blocks[_reading(one)], cached.scorer))
                 notices += [f"{name}: {line}" for line in cached.told]
+            elif request.cache_size:
+                notices.append(f"{name}: counts have no states for a cache to compare")
         notices += _learnt_from(reports, trained)
         notices += _trained_briefly(models)
     comparison = compare_models(models)
@@ -92,8 +97,8 @@ def _learnt_from(reports: Sequence[TextReport], trained: Sequence[TrainedModel])
 
 def _trained_briefly(models: Sequence[Compared]) -> Iterator[str]:
     """Tell which models have not read their text once; one with a cache is not named again."""
-    passes = {(one.kind, one.parameters, one.passes): one for one in reversed(models)}
-    brief = [one for one in reversed(passes.values()) if one.passes is not None and one.passes < 1]
+    alone = [one for one in models if not one.name.endswith(WITH_CACHE)]
+    brief = [one for one in alone if one.passes is not None and one.passes < 1]
     if brief:
         names = ", ".join(f"{one.name} ({one.passes:.2g})" for one in brief)
         yield (

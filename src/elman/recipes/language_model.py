@@ -1,5 +1,6 @@
 """The language model as a task: next-token prediction on a text."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +32,11 @@ LOOKS_BACK: Mapping[str, int] = MappingProxyType({"window": 8, "transformer": 25
 """Tokens that are looked back at where `model.context_length` is 0."""
 
 MANY_WORDS = 20_000
-"""From so many words on those seen once are usually read as unknown. Where none is, an unknown
-word of a held-out text costs whatever its logit drifts to, which outweighs all else."""
+"""From so many words to learn from on those seen once are usually read as unknown. Where none is,
+an unknown word of a held-out text costs whatever its logit drifts to, which outweighs all else."""
+MOST_ONCE = 0.25
+"""Share of the words that are seen once, beyond which little would be left of the text."""
+LOOKED_AT_WORDS = 200_000
 
 LanguageModelRun = Run[PreparedText, LanguageModel, TokenBatch]
 
@@ -50,17 +54,27 @@ class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
         return language_preset(name, early)
 
     def first_suggestions(self, early: Settings, scratch: Path) -> tuple[str, ...]:
-        """Return that words seen once are unknown, in a text of many: so those are learnt too."""
-        text, names = early.text, early.data.train
-        if text.level != "word" or text.unknown != "replace" or text.literal_unknown or not names:
+        """Return that words seen once are unknown, in a text of many: so those are learnt too.
+
+        A list of words, each once, is left as it is.
+        """
+        text, data = early.text, early.data
+        if text.level != "word" or text.unknown != "replace" or text.literal_unknown:
             return ()
-        found = open_corpus(names, encoding=text.encoding, repeats="keep", scratch=scratch)
-        left = MANY_WORDS
+        if not data.train:
+            return ()
+        held_out = (0.0 if data.valid else data.valid_fraction) + (
+            0.0 if data.test else data.test_fraction
+        )
+        found = open_corpus(data.train, encoding=text.encoding, repeats="keep", scratch=scratch)
+        words = Counter[str]()
         for chunk in found.chunks():
-            left -= len(chunk.split())
-            if left <= 0:
-                return ("text.min_count=2",)
-        return ()
+            words.update(chunk.split())
+            if words.total() >= LOOKED_AT_WORDS:
+                break
+        once = sum(count == 1 for count in words.values())
+        many = words.total() * (1.0 - held_out) >= MANY_WORDS
+        return ("text.min_count=2",) if many and once <= MOST_ONCE * words.total() else ()
 
     def prepare(self, settings: Settings, scratch: Path) -> PreparedText:
         """Read, split, tokenise and encode the text."""

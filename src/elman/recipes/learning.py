@@ -98,7 +98,7 @@ def start_run(
         first = () if request.config_text else task.first_suggestions(early, cache)
         early = merged_settings(task, request, first)
         prepared = task.prepare(early, cache)
-        more = _suggestions(task, request, early, prepared)
+        more = _agreeing(task, request, _suggestions(task, request, early, prepared))
         settings = merged_settings(task, request, (*first, *more))
         if request.budget_seconds is not None:
             on_stage("measuring how fast this machine is …")
@@ -217,6 +217,18 @@ def _suggestions(
         return task.suggestions(early, prepared, budget_seconds=request.budget_seconds)
     given = early.training.epochs or early.training.updates or request.budget_seconds is not None
     return () if given else ("training.epochs=10",)
+
+
+def _agreeing(
+    task: Task[Any, Any, Any], request: TrainRequest, suggestions: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return `suggestions` without a rate that is another optimiser's than the one asked for."""
+    rate, optimizer = "training.learning_rate=", "training.optimizer="
+    suggested = [one for one in suggestions if one.startswith(optimizer)]
+    found = merged_settings(task, request, suggestions).training.optimizer
+    if not suggested or suggested[-1] == f"{optimizer}{found}":
+        return suggestions
+    return tuple(one for one in suggestions if not one.startswith(rate))
 
 
 def merged_settings(

@@ -22,7 +22,8 @@ class JudgedPairs:
     """The surprisal of each good and bad sentence, in nats, in the order of the file.
 
     `groups` names what each pair is an example of, "" where nothing is said. `num_unknown` pairs
-    were left out, as the run does not know all of their words.
+    were left out, as the run does not know all of their words; `num_with_unknown` were not, and
+    have such words all the same.
     """
 
     sentences: tuple[tuple[str, str], ...]
@@ -30,6 +31,7 @@ class JudgedPairs:
     bad_nats: tuple[float, ...]
     groups: tuple[str, ...]
     num_unknown: int = 0
+    num_with_unknown: int = 0
 
     @property
     def num_right(self) -> int:
@@ -68,6 +70,7 @@ class JudgedPairs:
             "num_right": self.num_right,
             "accuracy": self.accuracy,
             "num_pairs_left_out": self.num_unknown,
+            "num_pairs_with_unknown": self.num_with_unknown,
             "groups": {
                 group: {"num_right": right, "num_pairs": count, "accuracy": right / count}
                 for group, (right, count) in self.by_group().items()
@@ -90,6 +93,11 @@ class JudgedPairs:
             ]
         if self.num_unknown:
             lines.append(f"{self.num_unknown:,} pairs are left out: they have words unknown here")
+        if self.num_with_unknown:
+            lines.append(
+                f"{self.num_with_unknown:,} of them have words unknown here, which are judged as "
+                "[ UNK ] whatever they are"
+            )
         judged = zip(self.sentences, self.good_nats, self.bad_nats, strict=True)
         wrong = [row for row in judged if row[1] >= row[2]]
         for (good, bad), good_nats, bad_nats in wrong[:MOST_SHOWN]:
@@ -113,7 +121,7 @@ def judge_pairs(
     another name of that kind, and naming each line that has not two or three columns, up to the
     first five.
     """
-    left_out = 0
+    left_out = strange = 0
     if str(path) == AGREEMENT:
         rows = list(agreement_pairs())
         # Both numbers of a frame go together: a model that sees no subject is right in one of them.
@@ -128,6 +136,7 @@ def judge_pairs(
         )
     else:
         known = _read(path, encoding)
+        strange = sum(not all(_is_known(trained, one) for one in row[:2]) for row in known)
     flat = [sentence for row in known for sentence in row[:2]]
     nats = score_sentences(trained, flat, policy=policy)
     return JudgedPairs(
@@ -136,6 +145,7 @@ def judge_pairs(
         tuple(nats[1::2]),
         tuple(row[2] for row in known),
         left_out,
+        strange,
     )
 
 

@@ -23,7 +23,7 @@ from elman.evaluation.scorers import (
     TokenScorer,
     mixed_nats,
 )
-from elman.evaluation.units import LanguageScore
+from elman.evaluation.units import LanguageScore, percent
 from elman.recipes.both_ways import EVEN, read_differently, score_both_ways
 from elman.recipes.dynamic_evaluation import RATES, SEGMENT, DynamicScorer, mean_squares
 from elman.recipes.scoring import ScoreRequest, score_files
@@ -214,8 +214,16 @@ def score_mixed(
     by = mixed(trained, mixing, other, on_fitted=on_fitted)
     score, notices = score_files(trained, request, scorer=by.scorer, on_scored=on_scored)
     warning = _gone_astray(trained, mixing, by.facts, score)
-    notices = (*by.told, *_of_unknown(score), *notices)
+    notices = (*by.told, *(_of_unknown(score) if _gains(by.facts) else ()), *notices)
     return score, notices, by.facts | ({"warning": warning} if warning else {})
+
+
+def _gains(facts: Facts) -> bool:
+    """Return whether what is added has a share that is shown."""
+    weights = (facts.get(name) for name in ("cache_weight", "mixed_weight"))
+    return "dynamic_rate" in facts or any(
+        isinstance(weight, float) and weight >= LEAST_WEIGHT for weight in weights
+    )
 
 
 def _of_unknown(score: LanguageScore) -> tuple[str, ...]:
@@ -224,7 +232,7 @@ def _of_unknown(score: LanguageScore) -> tuple[str, ...]:
         return ()
     return (
         f"part of what this gains is the guessing of {UNK}, which "
-        f"{100 * score.num_unknown / score.num_tokens:.2g} % of the tokens are: compare the lines "
+        f"{percent(score.num_unknown / score.num_tokens)} of the tokens are: compare the lines "
         "with unknown left out",
     )
 

@@ -144,17 +144,16 @@ def _split_softmax(early: Settings) -> list[str]:
 
 
 def _high_rate(early: Settings, rate: float) -> list[str]:
-    """Return AdamW at `rate` for a recurrent model, where nothing is said of the optimiser.
+    """Return AdamW at `rate` for a recurrent model, as far as nothing is said of either.
 
     Most of its weights are vectors of words, which Muon leaves to AdamW all the same; a window,
     whose hidden layer is wide, learns better by Muon.
     """
-    if early.model.kind == "window":
-        return []
     usual, asked = Settings().training, early.training
-    if (asked.optimizer, asked.learning_rate) != (usual.optimizer, usual.learning_rate):
+    if early.model.kind == "window" or asked.optimizer not in (usual.optimizer, "adamw"):
         return []
-    return ["training.optimizer=adamw", f"training.learning_rate={rate}"]
+    own = [] if asked.learning_rate != usual.learning_rate else [f"training.learning_rate={rate}"]
+    return ["training.optimizer=adamw", *own]
 
 
 def _for_transformer(early: Settings, num_tokens: int) -> list[str]:
@@ -167,6 +166,8 @@ def _for_transformer(early: Settings, num_tokens: int) -> list[str]:
         f"training.batch_size={8 if small else 16}",
         f"model.tie_weights={str(tied).lower()}",
     ]
+    if early.text.level in ("word", "bpe"):
+        suggestions += _split_softmax(early)
     if early.text.unit == "stream":
         suggestions.append("training.window=128")
     return suggestions
@@ -190,6 +191,8 @@ def _for_lines(early: Settings, num_tokens: int) -> list[str]:
         "model.dropout_kind=locked",
         f"training.batch_size={128 if num_tokens >= 100_000 else 32}",
     ]
+    if early.text.level in ("word", "bpe"):
+        suggestions += _split_softmax(early)
     usual, asked = Settings().training, early.training
     open_yet = (asked.optimizer, asked.schedule, asked.average_trigger)
     if open_yet == (usual.optimizer, usual.schedule, usual.average_trigger):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from elman.config.text_settings import TextSettings
+from elman.evaluation.units import percent
 from elman.text.reading import TextReport
 
 FEW_TOKENS = 1_000
@@ -49,9 +50,9 @@ def unknown_words(
     learnt = unknown["train"]
     if learnt and text.min_count > 1:
         times = "once" if text.min_count == 2 else f"less than {text.min_count} times"
-        share = 100 * learnt / num_tokens["train"]
+        share = percent(learnt / num_tokens["train"])
         yield (
-            f"words seen {times} are read as unknown ({share:.2g} % of what is learnt from), so "
+            f"words seen {times} are read as unknown ({share} of what is learnt from), so "
             "that unknown words are learnt too; text.min_count = 1 keeps all"
         )
     elif not learnt and any(unknown.values()):

@@ -10,6 +10,7 @@ import numpy as np
 
 from elman.checkpoints.run_folder import TARGET, RunFolder
 from elman.config.settings import Settings
+from elman.config.text_settings import UnknownPolicy
 from elman.data.batches import BatchSource
 from elman.data.examples import PairBatch
 from elman.data.pairs import TextPair
@@ -127,7 +128,7 @@ class Translator:
             return Answer(
                 tuple(self.target.decode(one.ids) for one in hypotheses), tuple(hypotheses)
             )
-        tokens = self._source_tokens(text)
+        tokens = tokens_as_spelled(self.source, text, self.settings.text.prompt_unknown)
         texts = tuple(
             self._text(one, tokens) if search.keep_unknown else self.target.decode(one.ids)
             for one in hypotheses
@@ -135,23 +136,43 @@ class Translator:
         spelled = tuple(self.target.decode([number]) for number in hypotheses[0].ids)
         return Answer(texts, tuple(hypotheses), tokens, spelled)
 
-    def _source_tokens(self, text: str) -> tuple[str, ...]:
-        policy = self.settings.text.prompt_unknown
-        normal = self.source.normalise(text)
-        _, starts, ends = self.source.encode_with_offsets(text, policy=policy)
-        spans = zip(starts.tolist(), ends.tolist(), strict=True)
-        return tuple(normal[start:stop] for start, stop in spans)
-
     def _text(self, one: Hypothesis, source_tokens: Sequence[str]) -> str:
         """Return the text with each unknown symbol copied from where its step attended most."""
-        unk_id = self.target.vocabulary.unk_id
-        pieces = []
-        for step, number in enumerate(one.ids):
-            if number == unk_id and one.weights_TS is not None:
-                pieces.append(source_tokens[int(np.argmax(one.weights_TS[step]))])
-            else:
-                pieces.append(self.target.decode([number]))
+        pieces = self.pieces(one, source_tokens)
         return self.target.token_separator.decode().join(pieces)
+
+    def pieces(self, one: Hypothesis, source_tokens: Sequence[str]) -> list[str]:
+        """Return what each id of an answer is written as, unknown ones copied."""
+        unk_id = self.target.vocabulary.unk_id
+        return [
+            source_tokens[int(np.argmax(one.weights_TS[step]))]
+            if number == unk_id and one.weights_TS is not None
+            else self.target.decode([number])
+            for step, number in enumerate(one.ids)
+        ]
+
+    def with_copies_right(self, one: Hypothesis, pair: TextPair) -> tuple[str, list[int]]:
+        """Return the text of an answer that copies, and its ids: −1 where a copy is not right.
+
+        A copied symbol is right where the reference has the very same in its place.
+        """
+        text = self.settings.text
+        sources = tokens_as_spelled(self.source, pair.source, text.prompt_unknown)
+        wanted = tokens_as_spelled(self.target, pair.target, "replace")
+        unk_id, ids = self.target.vocabulary.unk_id, []
+        pieces = zip(one.ids, self.pieces(one, sources), strict=True)
+        for step, (number, piece) in enumerate(pieces):
+            is_right = step < len(wanted) and piece == wanted[step]
+            ids.append(number if number != unk_id or is_right else -1)
+        return self._text(one, sources), ids
+
+
+def tokens_as_spelled(tokenizer: Tokenizer, text: str, policy: UnknownPolicy) -> tuple[str, ...]:
+    """Return the tokens of a text as they are spelled in it, unknown ones too."""
+    normal = tokenizer.normalise(text)
+    _, starts, ends = tokenizer.encode_with_offsets(text, policy=policy)
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    return tuple(normal[start:stop] for start, stop in spans)
 
 
 def open_translator(path: str | Path, ensemble: Sequence[str | Path] = ()) -> Translator:
@@ -226,12 +247,16 @@ def report_of(
     hypotheses: list[str] = []
     in_place = exact = 0
     found = decode_in_order(sources, decode, batch_size=batch_size)
-    for number, (one, reference) in enumerate(zip(found, part.targets, strict=True), 1):
+    rows = zip(found, part.targets, part.texts, strict=True)
+    for number, (one, reference, pair) in enumerate(rows, 1):
         assert one is not None  # sources without tokens are left out before
-        right = list(map(int, reference))
-        in_place += num_in_place(one.ids, right)
-        exact += list(one.ids) == right
-        hypotheses.append(translator.target.decode(one.ids))
+        right, answer = list(map(int, reference)), list(one.ids)
+        text = translator.target.decode(one.ids)
+        if search.keep_unknown:
+            text, answer = translator.with_copies_right(one, pair)
+        in_place += num_in_place(answer, right)
+        exact += answer == right
+        hypotheses.append(text)
         on_scored(number)
     # In the normal form that is written too: a letter and its mark apart are still that letter.
     references = [[translator.target.normalise(pair.target)] for pair in part.texts]

@@ -61,7 +61,9 @@ class CharacterTokenizer(Tokenizer):
             ids[~known] = self._replacing_id
             return ids, None
         if policy == "refuse":
-            refuse_unknown(dict.fromkeys(text[n] for n in np.flatnonzero(~known)))
+            refuse_unknown(
+                dict.fromkeys(text[n] for n in np.flatnonzero(~known)), self.settings.min_count
+            )
         return ids[known], known
 
     def _decode(self, ids_N: Positions) -> str:

@@ -224,13 +224,17 @@ def checked_text(text: str) -> str:
     return text
 
 
-def refuse_unknown(unknown: Iterable[str]) -> NoReturn:
-    """Raise `UnknownSymbolError` for distinct unknown symbols, the first ten with code points."""
+def refuse_unknown(unknown: Iterable[str], min_count: int) -> NoReturn:
+    """Raise `UnknownSymbolError` for distinct unknown symbols, the first ten with code points.
+
+    `min_count` is how often a symbol had to be seen to be known.
+    """
+    often = f" seen {min_count} times or more" if min_count > 1 else ""
     named = [name_with_code_points(symbol) for symbol in unknown]
     raise UnknownSymbolError(
         "the text holds symbols that the vocabulary does not have",
         got=first_few(named, SYMBOLS_LISTED),
-        allowed="symbols of the training text",
+        allowed=f"symbols of the training text{often}",
         hint="or leave them out (skip) or count them as [ UNK ] (replace): text.unknown for "
         "data, --unknown or text.prompt_unknown for prompts",
     )

@@ -61,7 +61,7 @@ class WordCount:
         table = np.fromiter(map(tokenizer.id_of_word, words), np.int32, len(words))
         missing = np.flatnonzero(table == MISSING_WORD)
         if policy == "refuse" and len(missing):
-            refuse_unknown(words[n] for n in missing)
+            refuse_unknown((words[n] for n in missing), tokenizer.settings.min_count)
         if policy == "replace" and unk_id is not None:
             table[missing] = unk_id
         mapped = [table.take(ids) for ids in provisional]

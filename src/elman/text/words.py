@@ -77,7 +77,8 @@ class WordTokenizer(Tokenizer):
         """Return the ids of the words that the policy keeps, and an index of which those are."""
         known = ids != MISSING_WORD
         if policy == "refuse" and not known.all():
-            refuse_unknown(dict.fromkeys(words[n] for n in np.flatnonzero(~known)))
+            missing = dict.fromkeys(words[n] for n in np.flatnonzero(~known))
+            refuse_unknown(missing, self.settings.min_count)
         if policy == "skip":
             return ids[known], known
         if not known.all():

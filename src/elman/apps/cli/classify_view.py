@@ -6,6 +6,7 @@ from elman.apps.cli.label_output import label_figures, order_sentence
 from elman.apps.cli.output import error_console, plural, say
 from elman.apps.cli.training_view import TITLES, TrainingView
 from elman.data.examples import LabelBatch
+from elman.evaluation.units import percent
 from elman.models.classifier import SequenceClassifier
 from elman.recipes.classify import ClassifierRun, ClassifyTask
 from elman.recipes.label_preparing import PreparedLabels
@@ -93,4 +94,4 @@ def _unknown(prepared: PreparedLabels, name: str) -> str:
     part = prepared.parts[name]  # type: ignore[index]
     if not part.unknown:
         return ""
-    return f" ({100 * part.unknown / max(1, part.num_steps):.2g} % unknown)"
+    return f" ({percent(part.unknown / max(1, part.num_steps))} unknown)"

@@ -8,7 +8,7 @@ from elman.apps.cli.training_view import TITLES, TrainingView, tell_names
 from elman.checkpoints.run_folder import RunFolder
 from elman.config.text_settings import Level
 from elman.data.batches import TokenBatch
-from elman.evaluation.units import nats_to_bits
+from elman.evaluation.units import nats_to_bits, percent
 from elman.models.language import LanguageModel
 from elman.recipes.language_model import LanguageModelRun, LanguageTask
 from elman.recipes.preparing import Part, PreparedText
@@ -91,4 +91,4 @@ def level_figure(nats: float, level: Level) -> str:
 def _unknown(part: Part) -> str:
     if not part.unknown:
         return ""
-    return f" ({100 * part.unknown / part.num_tokens:.2g} % unknown)"
+    return f" ({percent(part.unknown / part.num_tokens)} unknown)"

@@ -7,6 +7,7 @@ from elman.apps.cli.output import error_console, say
 from elman.apps.cli.training_view import TITLES, TrainingView
 from elman.apps.cli.translation_output import translation_figures
 from elman.data.examples import PairBatch
+from elman.evaluation.units import percent
 from elman.models.encoder_decoder import EncoderDecoder
 from elman.recipes.pair_preparing import PairPart, PreparedPairs
 from elman.recipes.preparing import PART_NAMES
@@ -71,7 +72,7 @@ class TranslateView(TrainingView[PreparedPairs, EncoderDecoder, PairBatch]):
 
 def _unknown(part: PairPart) -> str:
     shares = [
-        f"{100 * count / max(1, int(side.lengths_N.sum())):.2g} % of the {name} tokens unknown"
+        f"{percent(count / max(1, int(side.lengths_N.sum())))} of the {name} tokens unknown"
         for name, count, side in (
             ("source", part.unknown_sources, part.sources),
             ("target", part.unknown_targets, part.targets),
