@@ -153,3 +153,34 @@ def test_models_of_little_time_are_small(texts: dict[str, Path]) -> None:
         early = apply_overrides(Settings(), (f"model.kind={kind}",))
         found = apply_overrides(early, suggested_settings(early, 400_000, budget_seconds=5.0))
         assert found.model.hidden_size == 64
+
+
+def test_every_brief_run_is_named_and_counts_are_told_to_have_no_cache(
+    elman: Elman, texts: dict[str, Path], tmp_path: Path
+) -> None:
+    names = [str(tmp_path / name) for name in ("first", "second", "counts")]
+    small = ("--set=model.hidden_size=8", "--set=training.updates=1", "--set=training.window=4")
+    small += ("--set=training.batch_size=2",)
+    for name, seed in zip(names, ("1", "2", "3"), strict=True):
+        how = ("--set=model.kind=ngram",) if name.endswith("counts") else (*small, "--seed", seed)
+        done = elman("train", "lm", "--data", texts["learnt"], "--out", name, *how)
+        assert done.returncode == 0, done.stderr
+    done = elman("compare", *names, texts["other"], "--cache", "20")
+    assert done.returncode == 0, done.stderr
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "first (" in told
+    assert "second (" in told
+    assert "counts: counts have no states for a cache to compare" in told
+
+
+def test_pairs_with_unknown_words_are_counted(
+    elman: Elman, texts: dict[str, Path], tmp_path: Path
+) -> None:
+    run, pairs = tmp_path / "run", tmp_path / "pairs.tsv"
+    how = ("--level", "word", "--set=model.kind=ngram")
+    assert elman("train", "lm", "--data", texts["learnt"], "--out", run, *how).returncode == 0
+    pairs.write_text("qqq\tzzz\n", encoding="utf-8")
+    done = elman("score", run, "--minimal-pairs", pairs)
+    assert "1 of them have words unknown here" in done.stdout
+    told = json.loads(elman("score", run, "--minimal-pairs", pairs, "--json").stdout)
+    assert told["num_pairs_with_unknown"] == 1

@@ -338,6 +338,28 @@ def test_unknown_words_are_copied_from_where_the_model_attends(
     assert copied[1] in ("zoe", "hello")
 
 
+def test_a_score_is_of_what_is_written_where_unknown_words_are_copied(
+    elman: Elman, tmp_path: Path
+) -> None:
+    path, run, asked = (tmp_path / name for name in ("pairs.tsv", "run", "asked.tsv"))
+    path.write_text("".join(f"say n{n}\tsay n{n}\n" for n in range(300)), encoding="utf-8")
+    asked.write_text("".join(f"say m{n}\tsay m{n}\n" for n in range(8)), encoding="utf-8")
+    done = elman(
+        *("train", "translate", "--data", path, "--out", run, "--level", "word", *SMALL),
+        *("--set=training.updates=60", "--set=text.min_count=5"),
+    )
+    assert done.returncode == 0, done.stderr
+    sources = "".join(f"say m{n}\n" for n in range(8))
+    written = elman("predict", run, "-", "--copy-unknown", stdin=sources).stdout
+    right = sum(
+        one == other for one, other in zip(written.splitlines(), sources.splitlines(), strict=True)
+    )
+    told = json.loads(elman("score", run, asked, "--copy-unknown", "--json").stdout)
+    assert told["exact_match"] == right / 8
+    told = json.loads(elman("score", run, asked, "--json").stdout)
+    assert told["exact_match"] == 0.0
+
+
 def test_an_answer_keeps_the_signs_that_end_no_line(elman: Elman, tmp_path: Path) -> None:
     path, run = tmp_path / "pairs.tsv", tmp_path / "run"
     path.write_text("".join(f"k{n}\ta\u2028b\x85c\n" for n in range(30)), encoding="utf-8")
