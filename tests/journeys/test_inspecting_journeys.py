@@ -168,3 +168,28 @@ def test_reading_changes_no_parameter_and_training_does(
     assert "must have the same parameters" in done.stderr
     done = elman("inspect", stream_run, TEXT, "--since", line_run)
     assert "reads no text" in done.stderr
+
+
+def test_attention_is_shown_step_by_step_and_nothing_falls_on_padding(
+    elman: Elman, stream_run: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    options = ("--set=model.hidden_size=8", "--set=model.embedding_size=8")
+    done = elman(
+        *("train", "translate", "--data", "builtin:reversal", "--out", run, *options),
+        "--set=training.updates=3",
+    )
+    assert done.returncode == 0, done.stderr
+    told = looked(elman, run, "axbyc")["attention"]
+    assert told["source_tokens"] == list("axbyc")
+    assert told["largest_share_on_padding"] == 0.0
+    assert len(told["weights"]) == len(told["steps"])
+    for step, row in zip(told["steps"], told["weights"], strict=True):
+        assert math.fsum(row) == pytest.approx(1.0, abs=1e-5)
+        assert row[step["place"]] == pytest.approx(max(row))
+        entropy = -math.fsum(weight * math.log(weight) for weight in row if weight)
+        assert step["entropy_nats"] == pytest.approx(entropy, abs=1e-5)
+    assert "on padding: 0 of a step" in elman("inspect", run, "axbyc").stdout
+    done = elman("inspect", run, "axbyc", "--show", "gates")
+    assert done.returncode == 2
+    assert "its attention is shown; got --show" in done.stderr

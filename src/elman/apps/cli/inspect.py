@@ -54,7 +54,10 @@ def inspect(
         _require_no_text(text, file)
         return _since(run, options.since, as_json=json)
     from elman.recipes.inspecting.subject import subject_of
+    from elman.recipes.trained import task_of
 
+    if task_of(run) == "translate":
+        return _attention(run, _given_text(text, file), options, as_json=json)
     subject = subject_of(run, _text(run, text, file), unknown=unknown)
     if compare is not None:
         return _two_texts(subject, subject_of(run, compare, unknown=unknown), as_json=json)
@@ -103,6 +106,33 @@ def _draw(plots: "Sequence[Plot]", path: Path) -> None:
         raise SettingError("the views shown have no picture", got="--picture")
     draw_panels(path, plots)
     say(f"picture written to {path}")
+
+
+def _given_text(text: str | None, file: str | None) -> str:
+    if text is None or file is not None:
+        raise SettingError("attention is looked at for one text", got="--file, or no text")
+    return text
+
+
+def _attention(run: Path, text: str, options: ViewOptions, *, as_json: bool) -> int:
+    from elman.apps.cli.inspect_view import show_attention
+    from elman.recipes.inspecting.attention_view import attention_view
+
+    if options.show or options.csv is not None:
+        raise SettingError(
+            "of a run that writes sequences its attention is shown",
+            got="--show" if options.show else "--csv",
+            allowed="elman inspect RUN TEXT, with --picture and --json",
+        )
+    view = attention_view(run, text)
+    if options.picture is not None:
+        view.draw(options.picture)
+        say(f"picture written to {options.picture}")
+    if as_json:
+        print_json({"run": str(run), "attention": view.to_json()})
+    else:
+        show_attention(view)
+    return 0
 
 
 def _write_page(subject: "Subject", options: ViewOptions, path: Path) -> None:

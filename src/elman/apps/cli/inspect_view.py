@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from elman.inspection.changes import ParameterChange
     from elman.inspection.probes import Probe
     from elman.inspection.trace import Divergence
+    from elman.recipes.inspecting.attention_view import AttentionView
     from elman.recipes.inspecting.gate_view import LayerGates
     from elman.recipes.inspecting.gradient_view import GradientView
     from elman.recipes.inspecting.horizon_view import HorizonView
@@ -161,6 +162,23 @@ def show_memory(probes: Sequence["Probe"]) -> None:
     else:
         last = f"up to {max(held)} back" if held else "nowhere"
         console.print(f"{told} {last}: a state is not a transcript")
+
+
+def show_attention(view: "AttentionView") -> None:
+    """Show what each token of an answer looks at most, and how spread its attention is."""
+    console = output_console()
+    table = _table("written", "looks at", "weight", "entropy, nats", left=(0, 1))
+    figures = view.figures
+    for step, token in enumerate(view.target_tokens):
+        place = int(figures.place_BU[0, step])
+        table.add_row(
+            _shown(token),
+            Text(f"{place + 1} {_plain(view.source_tokens[place])}"),
+            f"{float(figures.largest_BU[0, step]):.3f}",
+            f"{float(figures.entropy_BU[0, step]):.3f}",
+        )
+    console.print(table)
+    console.print(f"on padding: {view.on_padding:g} of a step at most, which must be 0")
 
 
 def show_changes(changes: Sequence["ParameterChange"]) -> None:
