@@ -63,7 +63,9 @@ def test_experiments_are_listed_and_drawn(elman: Elman, tmp_path: Path) -> None:
     [
         (["factor"], "there is no such experiment; got factor; did you mean factors?"),
         (["factors", "--check"], "one experiment or many; got a name and --check"),
-        (["--plot", "x.png"], "--plot draws one experiment; got no name of one"),
+        (["--plot", "x.png"], "--plot is of one experiment; got no name of one"),
+        (["--check", "--notebook", "x.ipynb"], "--notebook is of one experiment"),
+        (["factors", "--notebook", "x.py"], "a notebook must be a .ipynb file"),
         (["factors", "--plot", "x.gif"], "a picture must be a .png or .svg file"),
     ],
 )
@@ -71,3 +73,37 @@ def test_what_cannot_be_run_is_one_line(elman: Elman, options: list[str], told: 
     done = elman("lab", *options)
     assert done.returncode == 2
     assert told in done.stderr
+
+
+def test_a_notebook_has_been_run_and_runs_again(elman: Elman, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "factors.ipynb"
+    assert elman("lab", "factors", "--notebook", path).returncode == 0
+    told = json.loads(path.read_text(encoding="utf-8"))
+    assert (told["nbformat"], told["nbformat_minor"]) == (4, 5)
+    code = [cell for cell in told["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == [1, 2, 3]
+    printed = code[1]["outputs"][0]["text"]
+    assert "000-10  holds" in printed
+    assert code[2]["outputs"][0]["data"]["image/png"].startswith("iVBOR")
+    names: dict[str, object] = {}
+    for cell in code[:2]:
+        exec(cell["source"], names)
+
+
+def test_a_page_of_claims_has_every_claim_once() -> None:
+    from elman.recipes.lab.checking import run_experiments, with_unmeasured
+    from elman.recipes.lab.claims import load_claims
+    from elman.recipes.lab.claims_page import claims_page
+    from elman.recipes.lab.registry import EXPERIMENTS
+
+    report = with_unmeasured(run_experiments([EXPERIMENTS["factors"]]))
+    told = {
+        "findings": [finding.to_json() for finding in report.findings],
+        "verdicts": {"holds": report.count("holds")},
+    }
+    page = claims_page(told, dated="2026-11-30")
+    rows = [
+        line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if "-" in line[:7]
+    ]
+    assert [row for row in rows if row in load_claims()] == list(load_claims())

@@ -42,6 +42,9 @@ def lab(
     plot: Annotated[
         Path | None, Parameter(help="Draw the experiment to this .png or .svg file.")
     ] = None,
+    notebook: Annotated[
+        Path | None, Parameter(help="Write the experiment to this .ipynb file, its cells run.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Run experiments on recurrent networks, each with what is expected and what was measured.
@@ -49,22 +52,10 @@ def lab(
     Their figures come from the same classes that train a model of your own. Expectations are kept
     apart from the experiments.
     """
-    if sum((name is not None, check, all_of_them)) > 1:
-        raise SettingError(
-            "elman lab runs one experiment or many",
-            got=" and ".join(
-                told
-                for told, given in (
-                    ("a name", name is not None),
-                    ("--check", check),
-                    ("--all", all_of_them),
-                )
-                if given
-            ),
-            allowed="a name, --check or --all",
-        )
-    if plot is not None and name is None:
-        raise SettingError("--plot draws one experiment", got="no name of one")
+    _require_one(name, check, all_of_them)
+    for option, path in (("--plot", plot), ("--notebook", notebook)):
+        if path is not None and name is None:
+            raise SettingError(f"{option} is of one experiment", got="no name of one")
     from elman.recipes.lab.registry import EXPERIMENTS
 
     if name is None and not (check or all_of_them):
@@ -75,7 +66,21 @@ def lab(
         chosen = [one for one in EXPERIMENTS.values() if all_of_them or one.takes == "seconds"]
     if plot is not None:
         _draw(chosen[0], plot)
+    if notebook is not None:
+        _write_notebook(chosen[0], notebook)
     return _run(chosen, whole=all_of_them, as_json=json)
+
+
+def _require_one(name: str | None, check: bool, all_of_them: bool) -> None:
+    """Raise `SettingError` where more than one way of choosing is taken."""
+    ways = (("a name", name is not None), ("--check", check), ("--all", all_of_them))
+    given = [told for told, is_given in ways if is_given]
+    if len(given) > 1:
+        raise SettingError(
+            "elman lab runs one experiment or many",
+            got=" and ".join(given),
+            allowed="a name, --check or --all",
+        )
 
 
 def _experiment(name: str) -> "Experiment":
@@ -98,6 +103,16 @@ def _draw(experiment: "Experiment", path: Path) -> None:
         raise SettingError("this experiment has no picture", got=experiment.name)
     experiment.draw(path)
     say(f"picture written to {path}")
+
+
+def _write_notebook(experiment: "Experiment", path: Path) -> None:
+    from elman.checkpoints.atomic_files import write_atomically
+    from elman.recipes.lab.notebook import notebook
+
+    if path.suffix != ".ipynb":
+        raise SettingError("a notebook must be a .ipynb file", got=str(path))
+    write_atomically(path, notebook(experiment).encode())
+    say(f"notebook written to {path}")
 
 
 def _list(experiments: "Sequence[Experiment]", *, as_json: bool) -> int:

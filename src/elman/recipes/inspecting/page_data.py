@@ -5,6 +5,7 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -23,7 +24,9 @@ from elman.recipes.inspecting.subject import Subject
 MOST_BYTES = 4_000_000
 """Of recorded numbers; a longer text is shown as far as they reach."""
 
-WORKED = {"forget": 0.8, "input": 0.3, "candidate": 0.4, "output": 0.6}
+WORKED: Mapping[str, float] = MappingProxyType(
+    {"forget": 0.8, "input": 0.3, "candidate": 0.4, "output": 0.6}
+)
 WORKED_MEMORY = 0.5
 """A step with round numbers: c = 0.8 · 0.5 + 0.3 · 0.4 = 0.52, h = 0.6 tanh 0.52 = 0.287."""
 

@@ -4,7 +4,8 @@ In `filled`, {name} stands for a recorded number of the unit after the step and 
 part of its state before it. A gate whose product sees the whole input has an equation alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from elman.cells.cell import Cell
@@ -72,25 +73,31 @@ def _gru(cell: GRUCell) -> Sequence[StepLine]:
     )
 
 
-_MINIMAL = {
-    "mgu": (
-        StepLine("forget", "f = σ(W_if x + b_if + W_hf h′ + b_hf)"),
-        StepLine("candidate", "n = tanh(W_in x + b_in + W_hn (f ∘ h′) + b_hn)"),
-        StepLine(
-            "h", "h = (1 − f) ∘ h′ + f ∘ n", "(1 − {forget}) · {h|before} + {forget} · {candidate}"
+_MINIMAL: Mapping[str, Sequence[StepLine]] = MappingProxyType(
+    {
+        "mgu": (
+            StepLine("forget", "f = σ(W_if x + b_if + W_hf h′ + b_hf)"),
+            StepLine("candidate", "n = tanh(W_in x + b_in + W_hn (f ∘ h′) + b_hn)"),
+            StepLine(
+                "h",
+                "h = (1 − f) ∘ h′ + f ∘ n",
+                "(1 − {forget}) · {h|before} + {forget} · {candidate}",
+            ),
         ),
-    ),
-    "mingru": (
-        StepLine("update", "z = σ(W_z x + b_z)"),
-        StepLine("candidate", "n = g(W_n x + b_n)"),
-        StepLine(
-            "h", "h = (1 − z) ∘ h′ + z ∘ n", "(1 − {update}) · {h|before} + {update} · {candidate}"
+        "mingru": (
+            StepLine("update", "z = σ(W_z x + b_z)"),
+            StepLine("candidate", "n = g(W_n x + b_n)"),
+            StepLine(
+                "h",
+                "h = (1 − z) ∘ h′ + z ∘ n",
+                "(1 − {update}) · {h|before} + {update} · {candidate}",
+            ),
         ),
-    ),
-    "minlstm": (
-        StepLine("forget", "f / (f + i) of f = σ(W_f x + b_f)"),
-        StepLine("input", "i / (f + i) of i = σ(W_i x + b_i)"),
-        StepLine("candidate", "n = g(W_n x + b_n)"),
-        StepLine("h", "h = f ∘ h′ + i ∘ n", "{forget} · {h|before} + {input} · {candidate}"),
-    ),
-}
+        "minlstm": (
+            StepLine("forget", "f / (f + i) of f = σ(W_f x + b_f)"),
+            StepLine("input", "i / (f + i) of i = σ(W_i x + b_i)"),
+            StepLine("candidate", "n = g(W_n x + b_n)"),
+            StepLine("h", "h = f ∘ h′ + i ∘ n", "{forget} · {h|before} + {input} · {candidate}"),
+        ),
+    }
+)

@@ -1,0 +1,76 @@
+"""docs/seeds.md of what a laboratory found: every claim, expected, measured, verdict, reason.
+
+elman lab --all --json > lab.json
+python -m elman.recipes.lab.claims_page lab.json 2026-11-30 > docs/seeds.md
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+HEAD = """# The claims, measured
+
+Five documents that describe recurrent networks make statements that can be checked. Every one of
+them stands here, with what is expected of it, what the classes of this package make of it, and
+whether that is the same. The page is made from `elman lab --all --json`; its experiments are in
+`src/elman/recipes/lab/`, the expectations beside them in `claims/`.
+"""
+
+
+def claims_page(told: Mapping[str, Any], *, dated: str) -> str:
+    """Return the page, in Markdown."""
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in told["verdicts"].items())
+    lines = [HEAD, f"Run on {dated}: {len(told['findings']):,} claims, {counts}.", ""]
+    for seed, findings in groupby(told["findings"], key=lambda one: one["claim"].split("-")[0]):
+        lines += [f"## Document {seed}", "", *_TITLES, *map(_row, findings), ""]
+    remarks = [one for one in told["findings"] if one["remark"]]
+    if remarks:
+        lines += ["## Remarks", ""]
+        lines += [f"- **{one['claim']}**: {one['remark']}" for one in remarks]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_TITLES = (
+    "| claim | place | what is said | expected | measured | verdict | by |",
+    "| --- | --- | --- | --- | --- | --- | --- |",
+)
+
+
+def _row(finding: Mapping[str, Any]) -> str:
+    expected, measured = finding["expected"], finding["measured"]
+    wanted = finding["reason"] or "–"
+    if expected is not None:
+        wanted = f"{_SIGNS[expected['kind']]}{_short(expected['value'])}"
+        wanted += f" ± {expected['within']:g}" if expected["within"] else ""
+    found = "–" if measured is None else _short(measured["value"])
+    cells = (finding["claim"], finding["place"], finding["says"], wanted, found)
+    row = (*cells, f"{finding['verdict']}", finding["experiment"] or "–")
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
+
+
+_SIGNS: Mapping[str, str] = MappingProxyType(
+    {"equals": "", "at least": "≥ ", "at most": "≤ ", "between": "within "}
+)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(_short, value))}]"
+    return str(value)
+
+
+def _main(arguments: Sequence[str]) -> Iterator[str]:
+    path, dated = Path(arguments[0]), arguments[1]
+    yield claims_page(json.loads(path.read_text(encoding="utf-8")), dated=dated)
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(_main(sys.argv[1:]))

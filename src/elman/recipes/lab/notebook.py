@@ -1,0 +1,87 @@
+"""An experiment as a Jupyter notebook whose cells have been run: text, code, tables, the picture.
+
+The file is notebook format 4.5 (https://nbformat.readthedocs.io/en/latest/format_description.html).
+"""
+
+import base64
+import contextlib
+import io
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from elman.recipes.lab.experiment import Experiment
+
+Output = Mapping[str, object]
+"""What a cell has printed or shown, in the notebook's format."""
+
+RUN = """from elman.recipes.lab.checking import run_experiments
+from elman.recipes.lab.registry import EXPERIMENTS
+
+experiment = EXPERIMENTS["{name}"]
+report = run_experiments([experiment])"""
+
+SHOW = """for finding in report.findings:
+    claim, expected = finding.claim, finding.claim.expected
+    print(f"{claim.name}  {finding.verdict}: {claim.says}")
+    if expected is not None:
+        print(f"         expected {expected.kind} {expected.value} (within {expected.within})")
+    if finding.measured is not None:
+        print(f"         measured {finding.measured.value}: {finding.measured.how}")"""
+
+DRAW = """from pathlib import Path
+
+from IPython.display import Image
+
+experiment.draw(Path("{name}.png"))
+Image("{name}.png")"""
+
+
+def notebook(experiment: Experiment) -> str:
+    """Return the notebook of `experiment`, its cells run in this very process."""
+    names: dict[str, object] = {}
+    cells = [_markdown("title", f"# {experiment.title}\n\nSource: {experiment.source}.")]
+    for number, source in enumerate((RUN.format(name=experiment.name), SHOW), 1):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(source, names)  # our own text above, as a notebook would run it
+        text = printed.getvalue()
+        outputs = [{"output_type": "stream", "name": "stdout", "text": text}] if text else []
+        cells.append(_code(f"step-{number}", number, source, outputs))
+    if experiment.draw is not None:
+        with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+            path = Path(scratch) / "picture.png"
+            experiment.draw(path)
+            picture = base64.b64encode(path.read_bytes()).decode()
+        shown = {"output_type": "execute_result", "execution_count": 3, "metadata": {}}
+        data = {"image/png": picture, "text/plain": "<IPython.core.display.Image object>"}
+        source = DRAW.format(name=experiment.name)
+        cells.append(_code("picture", 3, source, [shown | {"data": data}]))
+    whole = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _markdown(name: str, text: str) -> dict[str, object]:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
+
+
+def _code(
+    name: str, count: int, source: str, outputs: list[dict[str, object]]
+) -> dict[str, object]:
+    return {
+        "cell_type": "code",
+        "id": name,
+        "metadata": {},
+        "execution_count": count,
+        "source": source,
+        "outputs": list(outputs),
+    }
