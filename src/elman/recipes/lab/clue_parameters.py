@@ -32,7 +32,7 @@ def clue_parameter_findings(reader: Reader) -> Iterator[Measured]:
     red = reader.read(short["red"])
     resets = [_reset_before_each(reader, words) for words in short.values()]
     is_same = matrices_digest(reader.parameters()) == before
-    found = [as_texts(red[0].new), as_texts(red[-1].new), is_same, resets]
+    found: Value = [as_texts(red[0].new), as_texts(red[-1].new), is_same, resets]
     yield Measured("003-31", found, "h_1, h_3, whether the digest is the same; reset at each word")
     carried = reader.read(short["blue"], red[-1].new)[-1]
     alone = reader.read(short["blue"])[-1]

@@ -20,6 +20,7 @@ from elman.config.training_settings import TrainingSettings
 from elman.data.examples import LabelBatch
 from elman.evaluation.label_report import given_labels
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.readout import Readout
 from elman.models.classifier import SequenceClassifier
 from elman.models.window import WindowLanguageModel
 from elman.recipes.lab.clue_reader import ClueFixture, Reader, Seen, exact_reader
@@ -139,14 +140,16 @@ class ProductionReader:
         )
         model = WindowLanguageModel(settings, len(exact.tokens), torch.Generator()).double()
         answers = list(token_ids(exact, exact.outputs))
+        readout = model.readout
+        assert isinstance(readout, Readout)
         with torch.no_grad():
             model.embedding.weight.copy_(_tensor(parameters["embeddings"]))
             model.weight.copy_(_tensor(block).T)
             model.bias.copy_(_tensor((self.fixture.window_bias,))[0])
-            model.readout.weight.zero_()
-            model.readout.bias.fill_(-torch.inf)
-            model.readout.weight[answers] = _tensor(parameters["output_weights"]).T
-            model.readout.bias[answers] = _tensor(parameters["output_bias"])[0]
+            readout.weight.zero_()
+            readout.bias.fill_(-torch.inf)
+            readout.weight[answers] = _tensor(parameters["output_weights"]).T
+            readout.bias[answers] = _tensor(parameters["output_bias"])[0]
         return model
 
 
@@ -163,7 +166,7 @@ def compared(findings: Callable[[Reader], Iterable[Measured]]) -> Iterator[Measu
         value = produced.value
         if not _agree(exact.value, value):
             value = f"in fractions {exact.value}, by the trained classes {value}"
-        how = f"{produced.how}; by the classifier of an Elman cell in float64 and in fractions"
+        how = f"{produced.how}; by the trained classes in float64 as in fractions"
         yield Measured(produced.claim, value, how)
 
 

@@ -51,6 +51,11 @@ class ClueFixture:
     digest: str
 
     @property
+    def window_length(self) -> int:
+        """Words in the window: N."""
+        return len(self.window_weights) // len(self.model.input_weights)
+
+    @property
     def block(self) -> Matrix:
         """What the window does to one embedding [E, H]: the same at each distance."""
         return self.window_weights[: len(self.model.input_weights)]

@@ -23,13 +23,14 @@ _HALVINGS = 44
 def clue_sweep_findings(reader: Reader) -> Iterator[Measured]:
     """Yield where the answer to blue flips, over fillers, retention and bias; what r = 1 does."""
     rows = [_after_fillers(reader, fillers) for fillers in range(_MOST_FILLERS)]
-    least = next(fillers for fillers, row in enumerate(rows) if row[2] == "red")
+    least = next((fillers for fillers, row in enumerate(rows) if row[2] == "red"), None)
     yield Measured("003-28", [*rows[:3], least], "h, z, answer of 0, 1, 2 fillers; the first red")
     blue = reader.fixture.cases["long"]["blue"]
     keeping = with_retention(reader, Fraction(1))
     last = keeping.read(blue)[-1]
     chance = keeping.probabilities(last.logits)[1]
-    found = [as_texts(last.new), as_texts(last.logits), keeping.choice(last.logits), chance]
+    answer = keeping.choice(last.logits)
+    found: Value = [as_texts(last.new), as_texts(last.logits), answer, chance]
     yield Measured("003-29", found, "h_9, z_9, the answer and p(blue) with retention 1")
     repeated = keeping.read(["blue"] * _REPEATS[-1])
     units = [str(repeated[number - 1].new[1]) for number in _REPEATS]

@@ -18,33 +18,31 @@ from elman.recipes.lab.clue_reader import (
     right_by_window,
     with_retention,
 )
-from elman.recipes.lab.experiment import Experiment, Measured
-
-_FIXED = 2
-"""Words in the window that stands beside the recurrent network."""
+from elman.recipes.lab.experiment import Experiment, Measured, Value
 
 
 def clue_window_findings(reader: Reader) -> Iterator[Measured]:
     """Yield what windows see of the short and the long pair, and how many of each they pass."""
     short, long = reader.fixture.cases["short"], reader.fixture.cases["long"]
-    seen = [_words_seen(reader, words, _FIXED) for words in short.values()]
+    length = reader.fixture.window_length
+    seen = [_words_seen(reader, words, length) for words in short.values()]
     yield Measured("003-01", seen, "the words whose change a window of two shows")
-    rows = [as_texts(row) for row in reader.window_rows(_FIXED)]
-    view = reader.look(short["red"], _FIXED)
+    rows = [as_texts(row) for row in reader.window_rows(length)]
+    view = reader.look(short["red"], length)
     chance = reader.probabilities(view.logits)[0]
-    found = [rows, as_texts(view.hidden), chance]
+    found: Value = [rows, as_texts(view.hidden), chance]
     yield Measured("003-16", found, "the window's weights, its hidden units at *key is*, p(red)")
-    passed = [right_by_reading(reader, "short"), right_by_window(reader, "short", _FIXED)]
+    passed = [right_by_reading(reader, "short"), right_by_window(reader, "short", length)]
     yield Measured("003-17", passed, "right answers of the network and of the window, short pair")
     least = [_least_window(reader, pair) for pair in (short, long)]
     yield Measured("003-36", least, "the smallest window that tells the short, the long pair apart")
     whole = len(long["blue"])
-    remembering = with_retention(reader, Fraction(1))
+    keeping = with_retention(reader, Fraction(1))
     before = reader.parameters()
-    found = [right_by_window(reader, "long", whole), right_by_reading(remembering, "long")]
+    window, network = right_by_window(reader, "long", whole), right_by_reading(keeping, "long")
     changed = [name for name, old in before.items() if old != reader.parameters()[name]]
     how = "right long answers of a window of nine and of a network that keeps its state; changed"
-    yield Measured("003-32", [*found, changed], f"{how} parameters")
+    yield Measured("003-32", [window, network, changed], f"{how} parameters")
 
 
 def _words_seen(reader: Reader, words: Sequence[str], length: int) -> list[str]:

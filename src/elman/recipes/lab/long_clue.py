@@ -20,34 +20,32 @@ from elman.recipes.lab.clue_reader import (
 from elman.recipes.lab.exact_rnn import ExactStep
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 
-_WINDOW = 2
-
 
 def long_clue_findings(reader: Reader) -> Iterator[Measured]:
     """Yield the states and answers nine words after a clue, and where the answer is lost."""
-    pair = reader.fixture.cases["long"]
+    pair, window = reader.fixture.cases["long"], reader.fixture.window_length
     steps = {clue: reader.read(words) for clue, words in pair.items()}
     kept = steps["red"][-1].new[0] / steps["red"][0].new[0]
     yield Measured("003-18", [len(pair["red"]), str(kept)], "words, and h_9 / h_1 of the clue")
     for claim, clue in (("003-19", "red"), ("003-20", "blue")):
-        last, view = steps[clue][-1], reader.look(pair[clue], _WINDOW)
+        last, view = steps[clue][-1], reader.look(pair[clue], window)
         answer = reader.choice(last.logits)
-        found = [as_texts(view.logits), as_texts(last.new), as_texts(last.logits)]
+        rows = [as_texts(view.logits), as_texts(last.new), as_texts(last.logits)]
         yield Measured(
             claim,
-            [*found, reader.probabilities(last.logits)[0], answer, answer == clue],
+            [*rows, reader.probabilities(last.logits)[0], answer, answer == clue],
             f"{clue}: the window's logits, h_9, z_9, p(red), the answer, whether it is right",
         )
-    passed = [right_by_reading(reader, "long"), right_by_window(reader, "long", _WINDOW)]
+    passed = [right_by_reading(reader, "long"), right_by_window(reader, "long", window)]
     yield Measured("003-21", passed, "right answers of the network and of the window, long pair")
-    views = [reader.probabilities(reader.look(words, _WINDOW).logits) for words in pair.values()]
+    views = [reader.probabilities(reader.look(words, window).logits) for words in pair.values()]
     chances = [reader.probabilities(steps[clue][-1].logits) for clue in pair]
-    found = [views[0] == views[1], chances[0] == chances[1]]
-    yield Measured("003-22", found, "whether the pair has one distribution: window, network")
+    same = [views[0] == views[1], chances[0] == chances[1]]
+    yield Measured("003-22", same, "whether the pair has one distribution: window, network")
     blue = steps["blue"][-1]
     bias = reader.parameters()["output_bias"][0][0]
-    found = [str(blue.new[1]), str(bias), reader.choice(blue.logits)]
-    yield Measured("003-23", found, "blue's unit, red's bias, the answer: not 0, and too small")
+    left = [str(blue.new[1]), str(bias), reader.choice(blue.logits)]
+    yield Measured("003-23", left, "blue's unit, red's bias, the answer: not 0, and too small")
     yield Measured("003-27", _first_losing(reader, steps["blue"]), "update, h, z, the answer")
 
 
@@ -106,7 +104,7 @@ def _chances(axes: Any) -> None:
         readings = range(1, len(words) + 1)
         chances = [reader.probabilities(step.logits)[1] for step in reader.read(words)]
         axes.plot(readings, chances, "o-", color=f"tab:{clue}", label=f"clue {clue}")
-    blind = reader.probabilities(reader.look(words, _WINDOW).logits)[1]
+    blind = reader.probabilities(reader.look(words, reader.fixture.window_length).logits)[1]
     axes.axhline(blind, color="gray", linestyle="--", label="window of two, either clue")
     axes.axhline(0.5, color="gray", linestyle=":")
     axes.set(xlabel="reading", ylabel="p(blue)", xticks=readings)

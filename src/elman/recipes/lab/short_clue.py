@@ -12,7 +12,7 @@ from typing import Any
 
 from elman.recipes.lab.clue_reader import Reader, as_texts
 from elman.recipes.lab.exact_rnn import Row, added, token_ids
-from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.experiment import Experiment, Measured, Value
 
 
 def short_clue_findings(reader: Reader) -> Iterator[Measured]:
@@ -36,13 +36,13 @@ def short_clue_findings(reader: Reader) -> Iterator[Measured]:
     yield Measured("003-08", [as_texts(last.new), as_texts(last.logits)], "h_3 and z_3 of red")
     yield Measured("003-09", [chances[0] / chances[1], *chances], "p(red) / p(blue) = e^(3/8), p")
     for claim, step in zip(("003-10", "003-11", "003-12"), red, strict=True):
-        found = [as_texts(step.logits), reader.probabilities(step.logits)]
+        found: Value = [as_texts(step.logits), reader.probabilities(step.logits)]
         yield Measured(claim, found, f"logits and probabilities after {step.token}")
     sums = [sum(reader.probabilities(step.logits)) for step in red]
     hidden = [str(sum(step.new)) for step in red]
     yield Measured("003-13", [sums, hidden], "Σ p_t and Σ h_t of the three readings of red")
     yield Measured("003-14", [as_texts(step.new) for step in blue], "the states of blue")
-    wins = [as_texts(blue[-1].logits), reader.probabilities(blue[-1].logits)[1]]
+    wins: Value = [as_texts(blue[-1].logits), reader.probabilities(blue[-1].logits)[1]]
     yield Measured("003-15", wins, "the last logits of blue, and p(blue)")
     yield Measured(
         "003-25",
