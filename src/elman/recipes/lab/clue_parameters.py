@@ -7,7 +7,7 @@ States go on from where they were unless they are reset: between texts they shou
 every word they must not be.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -67,22 +67,23 @@ def _changes(axes: Any) -> None:
     blue = reader.fixture.cases["long"]["blue"]
     before = reader.parameters()
     reader.read(blue)
-    for place, (after, label) in enumerate(
-        (
-            (reader.parameters(), "a run"),
-            (reader.trained(blue, "blue", TRAINING_RATE).parameters(), "a step of training"),
-        )
-    ):
-        largest = [
-            max(abs(float(a - b)) for a, b in zip(_flat(after[n]), _flat(before[n]), strict=True))
-            for n in before
-        ]
-        axes.barh(
-            [row - 0.2 + 0.4 * place for row in range(len(before))], largest, 0.36, label=label
-        )
-    axes.set(xlabel="largest change of a number", yticks=range(len(before)))
+    after_run = _largest_changes(before, reader.parameters())
+    trained = reader.trained(blue, "blue", TRAINING_RATE).parameters()
+    places = range(len(before))
+    after_step = _largest_changes(before, trained)
+    axes.barh(places, after_step, 0.6, color="tab:green", alpha=0.8)
+    for place, (run, step) in enumerate(zip(after_run, after_step, strict=True)):
+        axes.text(step * 1.15, place, f"{step:.2g}; by a run {run:g}", va="center")
+    axes.set(xscale="log", xlim=(1e-3, 50), xlabel="largest change by a step of training, rate 1")
+    axes.set_yticks(places)
     axes.set_yticklabels([name.replace("_", " ") for name in before])
     axes.invert_yaxis()
+
+
+def _largest_changes(before: Mapping[str, Matrix], after: Mapping[str, Matrix]) -> list[float]:
+    """Return by how much the number that changed most of each name is another one."""
+    pairs = (zip(_flat(after[name]), _flat(before[name]), strict=True) for name in before)
+    return [max(abs(float(one - other)) for one, other in pair) for pair in pairs]
 
 
 def _flat(matrix: Matrix) -> list[Fraction]:
@@ -103,7 +104,8 @@ def _carried(axes: Any) -> None:
             name = f"{colour}'s unit, {label}"
             axes.plot(range(6), heights, f"o{style}", color=f"tab:{colour}", label=name, alpha=0.7)
     axes.axvline(2.5, color="gray", linestyle=":")
-    axes.set(ylabel="state", xticks=range(6))
+    axes.set(ylabel="state", xticks=range(6), ylim=(-0.06, 1.35))
+    axes.legend(frameon=False, ncols=2, loc="upper center")
     axes.set_xticklabels(words)
 
 

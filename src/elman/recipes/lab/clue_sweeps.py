@@ -42,8 +42,7 @@ def clue_sweep_findings(reader: Reader) -> Iterator[Measured]:
         f"blue's unit after {', '.join(map(str, _REPEATS))} blues with retention 1; the state where"
         " a red follows ten; blue's unit after ten with retention ½",
     )
-    kept = _flip(lambda r: _answers_blue(with_retention(reader, r)), Fraction(1), Fraction(1, 2))
-    bias = _flip(lambda b: _answers_blue(_with_bias(reader, b)), Fraction(0), Fraction(1, 8))
+    kept, bias = _flip_of_retention(reader), _flip_of_bias(reader)
     found = [float(kept), str(bias)]
     yield Measured("003-33", found, "the retention, the bias of red at which long blue turns red")
 
@@ -53,6 +52,14 @@ def _after_fillers(reader: Reader, fillers: int) -> tuple[Value, Value, Value]:
     first, *end = reader.fixture.cases["short"]["blue"]
     last = reader.read([first, *["filler"] * fillers, *end])[-1]
     return as_texts(last.new), as_texts(last.logits), reader.choice(last.logits)
+
+
+def _flip_of_retention(reader: Reader) -> Fraction:
+    return _flip(lambda r: _answers_blue(with_retention(reader, r)), Fraction(1), Fraction(1, 2))
+
+
+def _flip_of_bias(reader: Reader) -> Fraction:
+    return _flip(lambda b: _answers_blue(_with_bias(reader, b)), Fraction(0), Fraction(1, 8))
 
 
 def _with_bias(reader: Reader, bias: Fraction) -> Reader:
@@ -86,51 +93,74 @@ def _draw(path: Path) -> None:
 
 
 def _over_fillers(axes: Any) -> None:
-    from elman.recipes.lab.clue_production import production_reader
-
-    reader = production_reader()
-    rows = [_after_fillers(reader, fillers) for fillers in range(_MOST_FILLERS)]
-    for answer in ("blue", "red"):
-        chosen = [n for n, row in enumerate(rows) if row[2] == answer]
-        units = [float(Fraction(rows[n][0][1])) for n in chosen]  # type: ignore[index,arg-type]
-        axes.plot(chosen, units, "o", color=f"tab:{answer}", label=f"answers {answer}")
-    axes.axhline(0.125, color="gray", linestyle=":")
+    reader = _produced()
+    first, *end = reader.fixture.cases["short"]["blue"]
+    numbers = range(_MOST_FILLERS)
+    lasts = [reader.read([first, *["filler"] * number, *end])[-1] for number in numbers]
+    units = [float(last.new[1]) for last in lasts]
+    answers = [reader.choice(last.logits) for last in lasts]
+    bias = reader.parameters()["output_bias"][0][0]
+    _coloured(axes, list(map(float, numbers)), units, answers)
+    axes.axhline(float(bias), color="gray", linestyle=":")
+    told = f"bias of red {bias}"
+    axes.text(_MOST_FILLERS - 1, float(bias) * 1.15, told, ha="right", color="gray")
     axes.set(
         yscale="log", xlabel="fillers between clue and question", ylabel="blue's unit at the end"
     )
+    axes.set_yticks([2.0**-n for n in (2, 4, 6, 8, 10, 12)])
+    axes.set_yticklabels([f"1/{2**n}" for n in (2, 4, 6, 8, 10, 12)])
+    axes.minorticks_off()
 
 
 def _over_retention(axes: Any) -> None:
+    flip = _flip_of_retention(_produced())
     _margins(axes, [Fraction(n, 100) for n in range(50, 101)], with_retention)
-    axes.set(xlabel="retention, bias 1/8", ylabel="logit of blue − logit of red, long blue")
+    axes.axvline(float(flip), color="gray", linestyle=":")
+    axes.text(float(flip) - 0.01, 0.4, f"{float(flip):.4f}", ha="right", color="gray")
+    axes.set(xlabel="retention, with a bias of 1/8", ylabel="logit of blue − of red")
 
 
 def _over_bias(axes: Any) -> None:
+    flip = _flip_of_bias(_produced())
     _margins(axes, [Fraction(n, 6400) for n in range(51)], _with_bias)
-    axes.set(xlabel="bias of red, retention 1/2")
+    axes.axvline(float(flip), color="gray", linestyle=":")
+    axes.text(float(flip) + 0.0001, 0.001, f"{flip}, a tie", color="gray")
+    axes.set(xlabel="bias of red, with a retention of ½", ylabel="logit of blue − of red")
+
+
+def _produced() -> Reader:
+    from elman.recipes.lab.clue_production import production_reader
+
+    return production_reader()
 
 
 def _margins(
     axes: Any, values: list[Fraction], change: Callable[[Reader, Fraction], Reader]
 ) -> None:
-    from elman.recipes.lab.clue_production import production_reader
+    """Draw what the nine readings of long blue leave between the logits, for each value."""
+    margins, answers, reader = [], [], _produced()
+    for value in values:
+        changed = change(reader, value)
+        logits = changed.read(reader.fixture.cases["long"]["blue"])[-1].logits
+        margins.append(float(logits[1] - logits[0]))
+        answers.append(changed.choice(logits))
+    _coloured(axes, list(map(float, values)), margins, answers)
+    axes.axhline(0.0, color="gray", linestyle=":")
 
-    reader = production_reader()
-    logits = [
-        change(reader, value).read(reader.fixture.cases["long"]["blue"])[-1].logits
-        for value in values
-    ]
-    margins = [float(blue - red) for red, blue in logits]
+
+def _coloured(axes: Any, xs: list[float], ys: list[float], answers: list[str]) -> None:
+    """Draw points in the colours of the answers."""
+    axes.plot(xs, ys, color="lightgray", zorder=1)
     for answer in ("blue", "red"):
-        wins = [margin > 0 if answer == "blue" else margin <= 0 for margin in margins]
-        axes.plot(
-            [float(value) for value, wins_it in zip(values, wins, strict=True) if wins_it],
-            [margin for margin, wins_it in zip(margins, wins, strict=True) if wins_it],
-            ".",
+        places = [place for place, one in enumerate(answers) if one == answer]
+        axes.scatter(
+            [xs[place] for place in places],
+            [ys[place] for place in places],
+            s=18,
             color=f"tab:{answer}",
             label=f"answers {answer}",
+            zorder=2,
         )
-    axes.axhline(0.0, color="gray", linestyle=":")
 
 
 CLUE_SWEEPS = Experiment(

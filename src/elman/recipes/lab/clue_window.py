@@ -91,7 +91,7 @@ def _chances(axes: Any) -> None:
         axes.plot(lengths, chances, marker=marker, drawstyle="steps-post", label=label)
     axes.axhline(0.5, color="gray", linestyle=":")
     axes.text(12, 0.505, "blue above, red below", ha="right", color="gray")
-    axes.set(xlabel="tokens in the window", ylabel="p(blue), clue blue")
+    axes.set(xticks=lengths, xlabel="tokens in the window", ylabel="p(blue), clue blue")
 
 
 CLUE_WINDOW = Experiment(

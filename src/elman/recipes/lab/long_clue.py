@@ -78,7 +78,7 @@ def _units(axes: Any) -> None:
     reader = production_reader()
     words = reader.fixture.cases["long"]["blue"]
     steps = reader.read(words)
-    bias = float(reader.parameters()["output_bias"][0][0])
+    bias = reader.parameters()["output_bias"][0][0]
     for answer in ("blue", "red"):
         chosen = [n for n, step in enumerate(steps) if reader.choice(step.logits) == answer]
         heights = [float(steps[n].new[1]) for n in chosen]
@@ -86,8 +86,8 @@ def _units(axes: Any) -> None:
         for place, height in zip(chosen, heights, strict=True):
             told = str(steps[place].new[1])
             axes.text(place, height * 1.08, told, ha="center", va="bottom", fontsize=8)
-    axes.axhline(bias, color="gray", linestyle=":")
-    axes.text(8.5, bias * 1.08, "bias of red 1/8", ha="right", color="gray")
+    axes.axhline(float(bias), color="gray", linestyle=":")
+    axes.text(8.5, float(bias) * 1.08, f"bias of red {bias}", ha="right", color="gray")
     axes.set(yscale="log", ylim=(1 / 512, 2), ylabel="blue's unit of the state")
     axes.set_yticks([2.0**-n for n in (8, 6, 4, 2, 0)])
     axes.set_yticklabels(["1/256", "1/64", "1/16", "1/4", "1"])

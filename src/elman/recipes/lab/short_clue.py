@@ -99,6 +99,7 @@ def _unfolded(axes: Any, clue: str, colour: str) -> None:
     from elman.recipes.lab.clue_production import production_reader
 
     reader = production_reader()
+    kept = f"× {reader.parameters()['recurrent_weights'][0][0]}"
     for place, step in enumerate(reader.read(reader.fixture.cases["short"][clue])):
         chances = reader.probabilities(step.logits)
         answer = reader.choice(step.logits)
@@ -111,9 +112,7 @@ def _unfolded(axes: Any, clue: str, colour: str) -> None:
         _arrow(axes, (place, 0.22), (place, 0.82))
         _arrow(axes, (place, 1.18), (place, 1.78))
         _arrow(axes, (place - 0.68, 1.0), (place - 0.32, 1.0))
-        axes.text(
-            place - 0.5, 1.07, "× ½" if place else _shown(step.old), ha="center", color="gray"
-        )
+        axes.text(place - 0.5, 1.07, kept if place else _shown(step.old), ha="center", color="gray")
     axes.set(xlim=(-0.85, 2.5), ylim=(-0.4, 2.35), xticks=range(3), yticks=(0.0, 1.0, 2.0))
     axes.set_xticklabels([f"reading {place + 1}" for place in range(3)])
     axes.set_yticklabels(["word, x", "state h", "logits,\nanswer"])
