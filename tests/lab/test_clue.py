@@ -72,10 +72,10 @@ def test_a_log_is_the_same_every_time_and_its_folder_must_be_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("one", "other"):
-        assert exact_tables.main(["--log", str(tmp_path / name)]) == 0
+        assert exact_tables.print_exact_tables(["--log", str(tmp_path / name)]) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
     capsys.readouterr()
-    assert exact_tables.main(["--log", str(tmp_path / "none" / "log")]) == 2
+    assert exact_tables.print_exact_tables(["--log", str(tmp_path / "none" / "log")]) == 2
     told = capsys.readouterr().err
     assert "cannot be written" in told
     assert told.count("\n") == 1

@@ -12,14 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from elman.recipes.lab.clue_reader import Reader, as_texts
+from elman.recipes.lab.clue_reader import ClueReader, as_texts
 from elman.recipes.lab.exact_rnn import Matrix, matrices_digest
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 
 TRAINING_RATE = Fraction(1)
 
 
-def clue_parameter_findings(reader: Reader) -> Iterator[Measured]:
+def clue_parameter_findings(reader: ClueReader) -> Iterator[Measured]:
     """Yield what a run and what a step of training change, and what resets do to the answers."""
     short, blue = reader.fixture.cases["short"], reader.fixture.cases["long"]["blue"]
     before = matrices_digest(reader.parameters())
@@ -40,7 +40,7 @@ def clue_parameter_findings(reader: Reader) -> Iterator[Measured]:
     yield Measured("003-34", found, "h and z of short blue read after short red, z of it alone")
 
 
-def _reset_before_each(reader: Reader, words: Iterable[str]) -> Value:
+def _reset_before_each(reader: ClueReader, words: Iterable[str]) -> Value:
     """Return the last state and the answer where each word is read from zeros."""
     *_, last = (reader.read([word])[-1] for word in words)
     return [as_texts(last.new), reader.choice(last.logits)]

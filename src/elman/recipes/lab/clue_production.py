@@ -23,7 +23,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.readout import Readout
 from elman.models.classifier import SequenceClassifier
 from elman.models.window import WindowLanguageModel
-from elman.recipes.lab.clue_reader import ClueFixture, Reader, Seen, exact_reader
+from elman.recipes.lab.clue_reader import ClueFixture, ClueReader, WindowView, exact_reader
 from elman.recipes.lab.exact_rnn import ExactModel, ExactStep, Matrix, Row, token_ids, with_matrices
 from elman.recipes.lab.experiment import Measured, Value
 from elman.text.label_set import LabelSet
@@ -68,14 +68,14 @@ class ProductionReader:
             for word, *parts in zip(words, *(_matrix(row) for row in rows), strict=True)
         ]
 
-    def look(self, words: Sequence[str], length: int) -> Seen:
+    def look(self, words: Sequence[str], length: int) -> WindowView:
         """Return the hidden units and the answers' logits of a window model."""
         model = self._window(length)
         with torch.no_grad():
             seen = model(self._ids(words), plan=_plan())
             logits_BTV = seen.readout.logits(seen.states_BTH)
         answers = token_ids(self.fixture.model, self.fixture.model.outputs)
-        return Seen(
+        return WindowView(
             _matrix(seen.states_BTH[0, -1:])[0], _matrix(logits_BTV[0, -1:, list(answers)])[0]
         )
 
@@ -159,7 +159,7 @@ def production_reader() -> ProductionReader:
     return ProductionReader(fixture, _classifier(fixture.model))
 
 
-def compared(findings: Callable[[Reader], Iterable[Measured]]) -> Iterator[Measured]:
+def compared(findings: Callable[[ClueReader], Iterable[Measured]]) -> Iterator[Measured]:
     """Yield what the trained classes find, and where the fractions differ a text that says so."""
     pairs = zip(findings(exact_reader()), findings(production_reader()), strict=True)
     for exact, produced in pairs:

@@ -1,8 +1,8 @@
 """The red and blue task: its fixture, and what reads it, in fractions or by the trained classes.
 
 A clue, red or blue, stands first; after words without meaning the model is asked for it. The answer
-is the likelier of [red, blue], of equals the first. A `Reader` reads such a text with the weights
-of `fixtures/clue.json`; findings are written once for any reader, and held against each other.
+is the likelier of [red, blue], of equals the first. A `ClueReader` reads such a text with the
+weights of `fixtures/clue.json`; findings are written once for any reader, and held against each other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ from elman.recipes.lab.exact_rnn import (
     exact_probabilities,
     first_largest,
     parameter_matrices,
+    parse_exact_json,
     parse_exact_model,
-    parse_json,
     parse_matrix,
     row_times,
     token_ids,
@@ -61,14 +61,14 @@ class ClueFixture:
         return self.window_weights[: len(self.model.input_weights)]
 
 
-class Seen(NamedTuple):
+class WindowView(NamedTuple):
     """What a window makes of the end of a text: hidden units, and the logits of its answer."""
 
     hidden: Row
     logits: Row
 
 
-class Reader(Protocol):
+class ClueReader(Protocol):
     """Reads texts with the fixture's weights; every number comes back as a fraction."""
 
     @property
@@ -78,7 +78,7 @@ class Reader(Protocol):
     def read(self, words: Sequence[str], old: Row | None = None) -> Sequence[ExactStep]:
         """Return a step for each word, from the state `old`; None: zeros."""
 
-    def look(self, words: Sequence[str], length: int) -> Seen:
+    def look(self, words: Sequence[str], length: int) -> WindowView:
         """Return what a window of the last `length` words makes of them."""
 
     def window_rows(self, length: int) -> Matrix:
@@ -114,7 +114,7 @@ class ExactReader:
         """Return a step for each word, from the state `old`; None: zeros."""
         return trace_exactly(self.model, words, old)
 
-    def look(self, words: Sequence[str], length: int) -> Seen:
+    def look(self, words: Sequence[str], length: int) -> WindowView:
         """Return f([x_{T−N+1}, …, x_T] W + b) and its logits; a place before the text is zeros.
 
         The weights of lengths other than the fixture's are its block, once for each place.
@@ -125,7 +125,7 @@ class ExactReader:
         joined = tuple(one for row in (*empty, *seen) for one in row)
         affine = added(row_times(joined, self.window_rows(length)), self.fixture.window_bias)
         hidden = activated(affine, model.activation)
-        return Seen(hidden, added(row_times(hidden, model.output_weights), model.output_bias))
+        return WindowView(hidden, added(row_times(hidden, model.output_weights), model.output_bias))
 
     def window_rows(self, length: int) -> Matrix:
         """Return the fixture's block, `length` times."""
@@ -171,7 +171,7 @@ def read_clue_fixture() -> ClueFixture:
 def parse_clue_fixture(file: bytes) -> ClueFixture:
     """Return the fixture that the bytes of a file say. Raises `DataError` for what is none."""
     text = file.decode("utf-8", errors="replace")
-    whole, model = parse_json(text), parse_exact_model(text)
+    whole, model = parse_exact_json(text), parse_exact_model(text)
     window, cases = whole.get("window"), whole.get("cases")
     if not isinstance(window, dict) or not isinstance(cases, dict):
         raise DataError("the fixture must have a window and cases", got=", ".join(whole))
@@ -192,20 +192,20 @@ def as_texts(row: Sequence[Fraction]) -> list[str]:
     return [str(one) for one in row]
 
 
-def with_retention(reader: Reader, retention: Fraction) -> Reader:
+def with_retention(reader: ClueReader, retention: Fraction) -> ClueReader:
     """Return a reader whose state keeps this share of itself at each reading: W_h = retention I."""
     size = range(len(reader.parameters()["recurrent_weights"]))
     kept = tuple(tuple(retention * (row == place) for place in size) for row in size)
     return reader.changed({"recurrent_weights": kept})
 
 
-def right_by_reading(reader: Reader, case: str) -> int:
+def right_by_reading(reader: ClueReader, case: str) -> int:
     """Return how many texts of a pair get their clue as the answer after the last reading."""
     pair = reader.fixture.cases[case]
     return sum(reader.choice(reader.read(words)[-1].logits) == clue for clue, words in pair.items())
 
 
-def right_by_window(reader: Reader, case: str, length: int) -> int:
+def right_by_window(reader: ClueReader, case: str, length: int) -> int:
     """Return how many texts of a pair get their clue as the answer of a window of `length`."""
     pair = reader.fixture.cases[case]
     return sum(

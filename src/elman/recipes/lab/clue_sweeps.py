@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from elman.recipes.lab.clue_reader import Reader, as_texts, with_retention
+from elman.recipes.lab.clue_reader import ClueReader, as_texts, with_retention
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 
 _REPEATS = (1, 2, 3, 10, 100)
@@ -20,7 +20,7 @@ _HALVINGS = 44
 """Halvings of an interval of at most ½: the flip is known to 3e-14."""
 
 
-def clue_sweep_findings(reader: Reader) -> Iterator[Measured]:
+def clue_sweep_findings(reader: ClueReader) -> Iterator[Measured]:
     """Yield where the answer to blue flips, over fillers, retention and bias; what r = 1 does."""
     rows = [_after_fillers(reader, fillers) for fillers in range(_MOST_FILLERS)]
     least = next((fillers for fillers, row in enumerate(rows) if row[2] == "red"), None)
@@ -47,26 +47,26 @@ def clue_sweep_findings(reader: Reader) -> Iterator[Measured]:
     yield Measured("003-33", found, "the retention, the bias of red at which long blue turns red")
 
 
-def _after_fillers(reader: Reader, fillers: int) -> tuple[Value, Value, Value]:
+def _after_fillers(reader: ClueReader, fillers: int) -> tuple[Value, Value, Value]:
     """Return h, z and the answer after blue, so many fillers, and the end of the short text."""
     first, *end = reader.fixture.cases["short"]["blue"]
     last = reader.read([first, *["filler"] * fillers, *end])[-1]
     return as_texts(last.new), as_texts(last.logits), reader.choice(last.logits)
 
 
-def _flip_of_retention(reader: Reader) -> Fraction:
+def _flip_of_retention(reader: ClueReader) -> Fraction:
     return _flip(lambda r: _answers_blue(with_retention(reader, r)), Fraction(1), Fraction(1, 2))
 
 
-def _flip_of_bias(reader: Reader) -> Fraction:
+def _flip_of_bias(reader: ClueReader) -> Fraction:
     return _flip(lambda b: _answers_blue(_with_bias(reader, b)), Fraction(0), Fraction(1, 8))
 
 
-def _with_bias(reader: Reader, bias: Fraction) -> Reader:
+def _with_bias(reader: ClueReader, bias: Fraction) -> ClueReader:
     return reader.changed({"output_bias": ((bias, Fraction(0)),)})
 
 
-def _answers_blue(reader: Reader) -> bool:
+def _answers_blue(reader: ClueReader) -> bool:
     return reader.choice(reader.read(reader.fixture.cases["long"]["blue"])[-1].logits) == "blue"
 
 
@@ -128,14 +128,14 @@ def _over_bias(axes: Any) -> None:
     axes.set(xlabel="bias of red, with a retention of ½", ylabel="logit of blue − of red")
 
 
-def _produced() -> Reader:
+def _produced() -> ClueReader:
     from elman.recipes.lab.clue_production import production_reader
 
     return production_reader()
 
 
 def _margins(
-    axes: Any, values: list[Fraction], change: Callable[[Reader, Fraction], Reader]
+    axes: Any, values: list[Fraction], change: Callable[[ClueReader, Fraction], ClueReader]
 ) -> None:
     """Draw what the nine readings of long blue leave between the logits, for each value."""
     margins, answers, reader = [], [], _produced()

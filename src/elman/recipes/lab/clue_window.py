@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elman.recipes.lab.clue_reader import (
-    Reader,
+    ClueReader,
     as_texts,
     right_by_reading,
     right_by_window,
@@ -21,7 +21,7 @@ from elman.recipes.lab.clue_reader import (
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 
 
-def clue_window_findings(reader: Reader) -> Iterator[Measured]:
+def clue_window_findings(reader: ClueReader) -> Iterator[Measured]:
     """Yield what windows see of the short and the long pair, and how many of each they pass."""
     short, long = reader.fixture.cases["short"], reader.fixture.cases["long"]
     length = reader.fixture.window_length
@@ -45,7 +45,7 @@ def clue_window_findings(reader: Reader) -> Iterator[Measured]:
     yield Measured("003-32", [window, network, changed], f"{how} parameters")
 
 
-def _words_seen(reader: Reader, words: Sequence[str], length: int) -> list[str]:
+def _words_seen(reader: ClueReader, words: Sequence[str], length: int) -> list[str]:
     """Return the words that another word in their place would change the hidden units."""
     seen, before = [], reader.look(words, length).hidden
     for place, word in enumerate(words):
@@ -56,7 +56,7 @@ def _words_seen(reader: Reader, words: Sequence[str], length: int) -> list[str]:
     return seen
 
 
-def _least_window(reader: Reader, pair: Mapping[str, Sequence[str]]) -> int:
+def _least_window(reader: ClueReader, pair: Mapping[str, Sequence[str]]) -> int:
     """Return the length from which on the hidden units of the two texts differ."""
     red, blue = pair["red"], pair["blue"]
     length = 1

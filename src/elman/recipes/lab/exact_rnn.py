@@ -169,7 +169,7 @@ def parse_exact_model(text: str) -> ExactModel:
     Numbers are JSON's, taken as the decimals they are written as, or texts such as "1/8". Raises
     `DataError` for what is no such model, and where the sizes do not fit each other.
     """
-    entry = parse_json(text).get("model")
+    entry = parse_exact_json(text).get("model")
     if not isinstance(entry, dict):
         raise DataError('an exact model stands under "model"', got=type(entry).__name__)
     names = tuple(ExactModel.__dataclass_fields__)
@@ -201,7 +201,7 @@ def parse_exact_model(text: str) -> ExactModel:
     return model
 
 
-def parse_json(text: str) -> dict[str, object]:
+def parse_exact_json(text: str) -> dict[str, object]:
     """Return the object of a JSON text, decimals as fractions. Raises `DataError` otherwise."""
     try:
         whole = json.loads(text, parse_float=_number, parse_constant=_number)

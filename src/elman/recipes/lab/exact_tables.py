@@ -192,7 +192,7 @@ def log_of_run(
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def print_exact_tables(arguments: Sequence[str] | None = None) -> int:
     """Print the tables, write the log where asked; return 2 where that is refused."""
     parser = argparse.ArgumentParser(description="The tables of the clue in exact fractions.")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write a log of the run as JSON")
@@ -223,4 +223,4 @@ def _write(path: Path, log: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_exact_tables())

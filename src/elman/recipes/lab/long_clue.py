@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elman.recipes.lab.clue_reader import (
-    Reader,
+    ClueReader,
     as_texts,
     right_by_reading,
     right_by_window,
@@ -21,7 +21,7 @@ from elman.recipes.lab.exact_rnn import ExactStep
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 
 
-def long_clue_findings(reader: Reader) -> Iterator[Measured]:
+def long_clue_findings(reader: ClueReader) -> Iterator[Measured]:
     """Yield the states and answers nine words after a clue, and where the answer is lost."""
     pair, window = reader.fixture.cases["long"], reader.fixture.window_length
     steps = {clue: reader.read(words) for clue, words in pair.items()}
@@ -49,7 +49,7 @@ def long_clue_findings(reader: Reader) -> Iterator[Measured]:
     yield Measured("003-27", _first_losing(reader, steps["blue"]), "update, h, z, the answer")
 
 
-def _first_losing(reader: Reader, steps: Iterable[ExactStep]) -> Value:
+def _first_losing(reader: ClueReader, steps: Iterable[ExactStep]) -> Value:
     """Return the number of the first reading after which blue is not answered, and its row."""
     for number, step in enumerate(steps, start=1):
         answer = reader.choice(step.logits)

@@ -10,12 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from elman.recipes.lab.clue_reader import Reader, as_texts
+from elman.recipes.lab.clue_reader import ClueReader, as_texts
 from elman.recipes.lab.exact_rnn import Row, added, token_ids
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 
 
-def short_clue_findings(reader: Reader) -> Iterator[Measured]:
+def short_clue_findings(reader: ClueReader) -> Iterator[Measured]:
     """Yield what stands in the fixture, and every number of the three readings of both clues."""
     model, parameters = reader.fixture.model, reader.parameters()
     rows = [as_texts(row) for row in parameters["embeddings"]]
@@ -60,7 +60,7 @@ _AFTER_EMBEDDINGS = (
 )
 
 
-def _chain(reader: Reader) -> list[str]:
+def _chain(reader: ClueReader) -> list[str]:
     """Return dh_1/dh_0, dh_2/dh_1, dh_3/dh_2 and dh_3/dh_0 of the first unit, by differences."""
     words, change = reader.fixture.cases["short"]["red"], Fraction(1, 8)
     found, steps = [], reader.read(words)
