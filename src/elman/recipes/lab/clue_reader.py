@@ -2,7 +2,8 @@
 
 A clue, red or blue, stands first; after words without meaning the model is asked for it. The answer
 is the likelier of [red, blue], of equals the first. A `ClueReader` reads such a text with the
-weights of `fixtures/clue.json`; findings are written once for any reader, and held against each other.
+weights of `fixtures/clue.json`; findings are written once for any reader, and held against
+each other.
 """
 
 from collections.abc import Mapping, Sequence
