@@ -8,7 +8,7 @@ import contextlib
 import io
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from elman.recipes.lab.experiment import Experiment
@@ -47,7 +47,8 @@ def notebook(experiment: Experiment) -> str:
         with contextlib.redirect_stdout(printed):
             exec(source, names)  # our own text above, as a notebook would run it
         text = printed.getvalue()
-        outputs = [{"output_type": "stream", "name": "stdout", "text": text}] if text else []
+        stream: Output = {"output_type": "stream", "name": "stdout", "text": text}
+        outputs = [stream] if text else []
         cells.append(_code(f"step-{number}", number, source, outputs))
     if experiment.draw is not None:
         with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
@@ -74,9 +75,7 @@ def _markdown(name: str, text: str) -> dict[str, object]:
     return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
 
 
-def _code(
-    name: str, count: int, source: str, outputs: list[dict[str, object]]
-) -> dict[str, object]:
+def _code(name: str, count: int, source: str, outputs: Sequence[Output]) -> dict[str, object]:
     return {
         "cell_type": "code",
         "id": name,
