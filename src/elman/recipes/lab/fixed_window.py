@@ -152,6 +152,7 @@ def _reach_panel(axes: Any) -> None:
         shown = np.where(changes > 0.0, changes, np.nan)
         axes.plot(range(1, len(ids) + 1), shown, marker="o", markersize=3.5, label=label)
     axes.set(yscale="log", xlabel="tokens back", ylabel="change of the next logits")
+    axes.set(xticks=range(0, len(ids) + 1, 4))
     axes.set_title("beyond the window nothing is seen")
 
 

@@ -127,7 +127,7 @@ def _path_panel(axes: Any) -> None:
     for bias in (0.0, 1.0, 3.0, 5.0):
         slopes = _path(LSTMCell(1, 1, forget_bias=bias), 0.0)
         axes.plot(steps, slopes, label=f"LSTM, forget bias {bias:g}")
-    for weight in (0.5, 0.9):
+    for weight in (0.7, 0.9):
         slopes = _path(ElmanCell(1, 1, bias="none"), weight)
         axes.plot(steps, slopes, "--", label=f"Elman, weight {weight:g}")
     axes.set(yscale="log", xlabel="steps", ylabel="d memory now / d memory at the start")

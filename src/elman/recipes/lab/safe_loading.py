@@ -48,9 +48,9 @@ def _run() -> Iterator[Measured]:
     yield Measured(
         "004-40",
         value,
-        "a saved file that orders a call: whether the order is in it; refused by torch's restricted "
-        "loading, by the reading of foreign weights, as weights of a run; plain weights are "
-        "read, and our own",
+        "a saved file that orders a call: whether the order is in it; refused by torch's "
+        "restricted loading, by the reading of foreign weights, as weights of a run; plain weights "
+        "are read, and our own",
     )
 
 

@@ -35,9 +35,12 @@ def _run() -> Iterator[Measured]:
     model = np.exp(logits) / np.exp(logits).sum()
     yield Measured(
         "004-20",
-        [float(_drawn_at(logits, 1e-3)[logits.argmax()])]
-        + [float(np.abs(_drawn_at(logits, 1.0) - model).max()), rises]
-        + [_entropy(_drawn_at(logits, 1e6)) / math.log(_IDS)],
+        [
+            float(_drawn_at(logits, 1e-3)[logits.argmax()]),
+            float(np.abs(_drawn_at(logits, 1.0) - model).max()),
+            rises,
+            _entropy(_drawn_at(logits, 1e6)) / math.log(_IDS),
+        ],
         "probability of the likeliest at τ = 0.001; difference from softmax at 1; whether the "
         f"entropy rises over τ of {_TEMPERATURES} for ten drawn rows; its share of ln V at 10^6",
     )
@@ -46,10 +49,10 @@ def _run() -> Iterator[Measured]:
         "004-36", _drawn_at(halves, 0.5).tolist(), "1/2, 1/4, 1/8, 1/8 at a temperature of 1/2"
     )
     sums = [[_sum_of_weights(_log_probs(seed), t) for t in (0.5, 1.0, 2.0)] for seed in _SEEDS]
+    below, above = max(row[0] for row in sums), min(row[2] for row in sums)
     yield Measured(
         "004-37",
-        [max(row[0] for row in sums) < 1.0, max(abs(row[1] - 1.0) for row in sums)]
-        + [min(row[2] for row in sums) > 1.0],
+        [below < 1.0, max(abs(row[1] - 1.0) for row in sums), above > 1.0],
         "whether exp(log p / τ) of ten drawn rows sum to less than 1 at τ = 0.5; their largest "
         "distance from 1 at 1; whether they sum to more at 2",
         by_seed=tuple(row[0] for row in sums),

@@ -41,8 +41,11 @@ def _run() -> Iterator[Measured]:
     kept = [_numbers_kept(model, steps) for steps in (100, 200, 900, 1000)]
     yield Measured(
         "004-05",
-        [_parameters_used(model, 1000) / _parameters_used(model, 100), kept[1] > kept[0]]
-        + [(kept[3] - kept[2]) / (kept[1] - kept[0])],
+        [
+            _parameters_used(model, 1000) / _parameters_used(model, 100),
+            kept[1] > kept[0],
+            (kept[3] - kept[2]) / (kept[1] - kept[0]),
+        ],
         "parameters met in 1,000 tokens over those in 100; whether more is kept for the backward "
         "pass; what tokens 901 to 1,000 add to it over what tokens 101 to 200 do",
     )
