@@ -7,7 +7,7 @@ A forget gate near 1 keeps the product of many steps near the identity; it is no
 gates see h_{t−1}, which they do: held gates are the path without those ways around.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ _STEPS = 50
 def _run() -> Iterator[Measured]:
     """Yield the two Jacobians, what fifty steps leave, and the share of parameters."""
     lstm, gates, x_BE, state = _lstm_step(1)
-    memory_HH = torch.autograd.functional.jacobian(
+    memory_HH = _jacobian(
         lambda c_H: lstm.combine(gates, lstm.pack_state([state[0], c_H.unsqueeze(0)]))[1][0],
         state[1][0],
     )
@@ -79,8 +79,17 @@ def _elman_difference(x_BE: Tensor) -> float:
 
     with torch.no_grad():
         told_HH = torch.diag(1.0 - step(h_H).square()) @ cell.weight_hh
-    found_HH = torch.autograd.functional.jacobian(step, h_H)
+    found_HH = _jacobian(step, h_H)
     return float((found_HH - told_HH).abs().max())
+
+
+def _jacobian(step: Callable[[Tensor], Tensor], h_H: Tensor) -> Tensor:
+    """Return the derivative of `step` by the state h_H [H], a row for each unit, by autograd."""
+    with torch.no_grad():
+        begun_H = h_H.clone()
+    after_H = step(begun_H.requires_grad_())
+    rows = [torch.autograd.grad(one, begun_H, retain_graph=True)[0] for one in after_H]
+    return torch.stack(rows)
 
 
 def _kept(forget_bias: float) -> float:

@@ -15,8 +15,8 @@ from torch.nn.functional import cross_entropy, log_softmax, nll_loss
 from elman.config.model_settings import ModelSettings
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import token_loss, token_nats
-from elman.models.language import LanguageModel
 from elman.models.language_models import new_language_model
+from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.seeding import generator
 
@@ -53,11 +53,12 @@ def _run() -> Iterator[Measured]:
     )
 
 
-def _example(seed: int) -> tuple[LanguageModel, Tensor, Tensor]:
+def _example(seed: int) -> tuple[RecurrentLanguageModel, Tensor, Tensor]:
     """Return a new model of float64, ids [B, T] and targets [B, T]."""
     settings = ModelSettings(kind="lstm", embedding_size=5, hidden_size=7)
     draws = generator(seed, "initialisation")
     model = new_language_model(settings, _IDS, draws).double()
+    assert isinstance(model, RecurrentLanguageModel)
     with torch.no_grad():
         model.readout.bias.normal_(generator=draws)
     ids_BT, targets_BT = torch.randint(0, _IDS, (2, _LANES, _STEPS), generator=draws)

@@ -28,7 +28,7 @@ from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer
-from elman.training.truncation import State, carry, detach
+from elman.training.truncation import carry, detach
 
 _SEGMENT = 35
 _SEGMENTS = 3
@@ -108,8 +108,9 @@ def _reach(credit_TS: Tensor, place: int) -> int:
 
 def _nats(ids_T: Tensor) -> Tensor:
     """Return the loss of each token in segments whose states are carried and cut."""
-    model, state, found = _model(), None, []
-    for part_T in ids_T[:-1].split(_SEGMENT):
+    model, found = _model(), list[Tensor]()
+    state: StackState | None = None
+    for part_T in torch.split(ids_T[:-1], _SEGMENT):
         begin = sum(len(nats) for nats in found)
         output = model(part_T.unsqueeze(0), state, plan=KernelPlan("reference"))
         targets_BT = ids_T[begin + 1 : begin + 1 + len(part_T)].unsqueeze(0)
@@ -126,10 +127,11 @@ def _is_seen_at(place: int) -> bool:
     return bool((_nats(one_T) - _nats(other_T))[place].abs() > 1e-9)
 
 
-def _second_backward(between: Callable[[State], State]) -> tuple[float, str]:
+def _second_backward(between: Callable[[StackState], StackState]) -> tuple[float, str]:
     """Return how far `between` moves the state, and what a second backward pass fails with."""
     model, stream, plan = _model(), _stream(), KernelPlan("reference")
-    state, off = None, 0.0
+    state: StackState | None = None
+    off = 0.0
     for index in range(2):
         batch = stream.batch(0, index)
         output = model(batch.ids_BT, state, plan=plan)

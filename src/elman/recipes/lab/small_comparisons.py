@@ -85,8 +85,7 @@ def _ratios(seeds: Sequence[int]) -> list[float]:
     """Return the best loss of a GRU over that of an LSTM, for each seed."""
     text = _text("char", _CHARACTERS)
     gru, lstm = (
-        ModelSettings(kind=kind, embedding_size=16, hidden_size=_WIDTH)  # type: ignore[arg-type]
-        for kind in ("gru", "lstm")
+        ModelSettings(kind=kind, embedding_size=16, hidden_size=_WIDTH) for kind in ("gru", "lstm")
     )
     return [
         _best_nats(text, gru, seed, _LONG) / _best_nats(text, lstm, seed, _LONG) for seed in seeds

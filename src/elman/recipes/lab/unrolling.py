@@ -9,7 +9,7 @@ Parameters do not depend on T; what is kept for the backward pass, and the steps
 another, grow with it; the state stays as wide as it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +156,7 @@ def _factors() -> list[float]:
             told_HH = torch.diag(1.0 - h_H.square()) @ cell.weight_hh
         off = max(off, (factor_HH - told_HH).abs().max().item())
         product_HH, num_factors = factor_HH @ product_HH, num_factors + 1
-    whole_HH = torch.autograd.functional.jacobian(run, first_H)
+    whole_HH = _jacobian(run, first_H)
     size = whole_HH.abs().max()
     return [num_factors, ((product_HH - whole_HH).abs().max() / size).item(), off]
 
@@ -167,8 +167,16 @@ def _step_jacobian(cell: ElmanCell, x_E: Tensor, h_H: Tensor) -> Tensor:
     def step(h_H: Tensor) -> Tensor:
         return cell.step(x_E.unsqueeze(0), cell.pack_state([h_H.unsqueeze(0)]))[0][0]
 
-    jacobian_HH: Tensor = torch.autograd.functional.jacobian(step, h_H)
-    return jacobian_HH
+    return _jacobian(step, h_H)
+
+
+def _jacobian(step: Callable[[Tensor], Tensor], h_H: Tensor) -> Tensor:
+    """Return the derivative of `step` by the state h_H [H], a row for each unit, by autograd."""
+    with torch.no_grad():
+        begun_H = h_H.clone()
+    after_H = step(begun_H.requires_grad_())
+    rows = [torch.autograd.grad(one, begun_H, retain_graph=True)[0] for one in after_H]
+    return torch.stack(rows)
 
 
 def _longest_wait(model: LanguageModel, num_steps: int, node: str = _SQUASHED) -> int:
