@@ -35,7 +35,8 @@ def test_a_generation_that_runs_its_model_twice_is_found(monkeypatch: pytest.Mon
     whole = Generation.step
 
     def step(self):  # type: ignore[no-untyped-def]
-        self._model(torch.tensor([[self._last_id]]), self._model_state, plan=self._plan)
+        with torch.inference_mode():
+            self._model(torch.tensor([[self._last_id]]), self._model_state, plan=self._plan)
         return whole(self)
 
     assert set(verdicts().values()) == {"holds"}
