@@ -123,13 +123,18 @@ def _contributions() -> list[float]:
     cell, x_BTE, state = _cell()
     _, after = recur(cell, x_BTE, state, None, plan=KernelPlan("reference"))
     (whole,) = torch.autograd.grad(after[0].square().sum(), cell.weight_hh)
+    parts_THH = _parts(cell, x_BTE, state)
+    adding = int(parts_THH.flatten(1).any(1).sum())
+    return [adding, (parts_THH.sum(0) - whole).abs().max().item()]
+
+
+def _parts(cell: ElmanCell, x_BTE: Tensor, state: CellState) -> Tensor:
+    """Return the gradient of the same loss by W at each step, each having a copy of its own."""
     with torch.no_grad():
         copies = [cell.weight_hh.clone().requires_grad_() for _ in range(_STEPS)]
     for x_BE, copy in zip(x_BTE.unbind(1), copies, strict=True):
         state = cell.with_weights({"weight_hh": copy}).step(x_BE, state)
-    parts = torch.stack(torch.autograd.grad(state[0].square().sum(), copies))
-    adding = int(parts.flatten(1).any(1).sum())
-    return [adding, (parts.sum(0) - whole).abs().max().item()]
+    return torch.stack(torch.autograd.grad(state[0].square().sum(), copies))
 
 
 def _factors() -> list[float]:
@@ -238,13 +243,8 @@ def _memory_panel(axes: Any) -> None:
 
 
 def _share_panel(axes: Any) -> None:
-    cell, x_BTE, state = _cell()
-    with torch.no_grad():
-        copies = [cell.weight_hh.clone().requires_grad_() for _ in range(_STEPS)]
-    for x_BE, copy in zip(x_BTE.unbind(1), copies, strict=True):
-        state = cell.with_weights({"weight_hh": copy}).step(x_BE, state)
-    parts = torch.autograd.grad(state[0].square().sum(), copies)
-    axes.bar(range(1, _STEPS + 1), [part.norm().item() for part in parts])
+    parts_THH = _parts(*_cell())
+    axes.bar(range(1, _STEPS + 1), parts_THH.flatten(1).norm(dim=1).tolist())
     axes.set(yscale="log", xlabel="step t", ylabel="‖dL/dW_t‖, loss at the last step")
     axes.set_title("one gradient is a sum over the steps")
 
