@@ -67,7 +67,7 @@ def test_every_claim_is_measured_by_one_experiment_at_most(monkeypatch: pytest.M
 
 
 def test_experiments_do_not_read_what_is_expected_of_them() -> None:
-    may = {"claims.py", "checking.py"}
+    may = {"claims.py", "checking.py", "claims_page.py", "notebook.py"}
     for path in (one for one in LAB.rglob("*.py") if one.name not in may):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
