@@ -123,7 +123,10 @@ def _terms(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return cell.step(x_BE, cell.pack_state([varied_BH]))[0]
 
     functions = (carried, through("update"), through("candidate"), whole)
-    found = [torch.autograd.functional.jacobian(one, h_BH)[0, :, 0] for one in functions]
+    found = [
+        torch.autograd.functional.jacobian(one, h_BH)[0, :, 0]  # type: ignore[no-untyped-call]
+        for one in functions
+    ]
     carry, gate, candidate, full = found
     return carry, gate, candidate, full
 

@@ -110,12 +110,12 @@ def kept_for_backward(run: Callable[[], object], weights: Sequence[Tensor]) -> l
     return list(found.values())
 
 
-class ProductCounter(TorchDispatchMode):
+class ProductCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts multiplications and additions of the matrix products that run within it."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.operations = 0
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations: int = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

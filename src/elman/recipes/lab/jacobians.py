@@ -139,7 +139,7 @@ def _step_jacobian(cell: ElmanCell, x_BE: Tensor, h_BH: Tensor) -> Tensor:
 
 def _jacobian(function: Any, h_BH: Tensor) -> Tensor:
     """Return dfunction/dh as [H, H], rows of one batch row."""
-    found: Tensor = torch.autograd.functional.jacobian(function, h_BH)
+    found: Tensor = torch.autograd.functional.jacobian(function, h_BH)  # type: ignore[no-untyped-call]
     return found[0, :, 0]
 
 
@@ -152,7 +152,7 @@ def _product(steps: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _norm(matrix: Tensor) -> float:
-    return torch.linalg.matrix_norm(matrix, 2).item()
+    return float(torch.linalg.matrix_norm(matrix, 2))
 
 
 def _apart(one: Tensor, other: Tensor) -> float:

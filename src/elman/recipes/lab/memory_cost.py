@@ -68,7 +68,8 @@ def _stored(length: int, width: int) -> int:
 def _operations(length: int, targets: int, width: int) -> int:
     """Return multiplications and additions of `targets` questions to a source."""
     memory, attention = _memory(length, width), DotAttention(width, width)
-    with ProductCounter() as counter:
+    counter = ProductCounter()
+    with counter:
         attention.attend(torch.ones(1, targets, width), memory)
     return counter.operations
 

@@ -183,7 +183,7 @@ def _nats(model: EncoderDecoder, batch: PairBatch, letters: ReversalLetters, row
 
 def _moved(right_BH: Tensor, wrong_BH: Tensor) -> float:
     """Return the mean distance, as a share of the mean length of the right states."""
-    return ((right_BH - wrong_BH).norm(dim=1).mean() / right_BH.norm(dim=1).mean()).item()
+    return float((right_BH - wrong_BH).norm(dim=1).mean() / right_BH.norm(dim=1).mean())
 
 
 def _masked_axis_is_nan(weights_BUS: Tensor, padding_BS: Tensor) -> bool:
@@ -206,8 +206,8 @@ def _trained(axes: Any) -> None:
             batch = trained.held_out.batch(0, index)
             loss = loss + _answered(trained.model, batch, trained.letters, fault).loss
         nats.append(loss.mean().item())
-    names = ("all masks", "no loss mask", "no source mask", "no lengths")
-    names += ("no lengths,\nzero vector", "softmax over\ntargets")
+    names = ["all masks", "no loss mask", "no source mask", "no lengths"]
+    names += ["no lengths,\nzero vector", "softmax over\ntargets"]
     bars = axes.barh(names, nats, color=["C2", *["C0"] * 3, *["C3"] * 2])
     axes.bar_label(bars, fmt=" %.2f", fontsize=8)
     axes.invert_yaxis()
