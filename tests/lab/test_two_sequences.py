@@ -51,7 +51,8 @@ def test_a_context_that_is_fed_back_turns_the_claim(monkeypatch: pytest.MonkeyPa
         **named: object,
     ) -> DecoderSteps:
         steps = right(self, ids_BT, state, source, *rest, **named)  # type: ignore[arg-type]
-        context_BC = steps.features_BTF[:, -1, self.stack.output_size :]
+        assert source.memory is not None
+        context_BC = source.memory.values_BSK.mean(dim=1)
         moved = type(steps.state.stack[0])(steps.state.stack[0][0] + context_BC)
         return steps._replace(state=DecoderState((moved,)))
 

@@ -81,19 +81,21 @@ def count_steps(model: RecurrentLanguageModel) -> Mapping[int, CountingCell]:
     return counting
 
 
-class Kept(NamedTuple):
+class KeptForBackward(NamedTuple):
     """What a graph keeps: the shape of a tensor, and the numbers in the memory it is a view of."""
 
     shape: tuple[int, ...]
     numbers: int
 
 
-def kept_for_backward(run: Callable[[], object], weights: Sequence[Tensor]) -> list[Kept]:
+def kept_for_backward(
+    run: Callable[[], object], weights: Sequence[Tensor]
+) -> list[KeptForBackward]:
     """Return what `run` keeps for a backward pass, each piece of memory once.
 
     `weights`, which are there anyway, are left out.
     """
-    found = dict[int, Kept]()
+    found = dict[int, KeptForBackward]()
     known = {weight.untyped_storage().data_ptr() for weight in weights}
     held = list[Tensor]()
 
@@ -102,7 +104,7 @@ def kept_for_backward(run: Callable[[], object], weights: Sequence[Tensor]) -> l
         memory = tensor.untyped_storage()
         if memory.data_ptr() not in known:
             numbers = memory.nbytes() // tensor.element_size()
-            found.setdefault(memory.data_ptr(), Kept(tuple(tensor.shape), numbers))
+            found.setdefault(memory.data_ptr(), KeptForBackward(tuple(tensor.shape), numbers))
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
