@@ -3,23 +3,35 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from elman.recipes.lab.batch_means import BATCH_MEANS
+from elman.recipes.lab.carry_path import CARRY_PATH
 from elman.recipes.lab.clue_parameters import CLUE_PARAMETERS
 from elman.recipes.lab.clue_sweeps import CLUE_SWEEPS
 from elman.recipes.lab.clue_window import CLUE_WINDOW
+from elman.recipes.lab.constant_state import CONSTANT_STATE
 from elman.recipes.lab.experiment import Experiment
 from elman.recipes.lab.factors import FACTORS
+from elman.recipes.lab.feedback import FEEDBACK
 from elman.recipes.lab.fixed_window import FIXED_WINDOW
 from elman.recipes.lab.gated_path import GATED_PATH
 from elman.recipes.lab.generation_cost import GENERATION_COST
+from elman.recipes.lab.gru_conventions import GRU_CONVENTIONS
+from elman.recipes.lab.jacobians import JACOBIANS
 from elman.recipes.lab.lanes import LANES
 from elman.recipes.lab.long_clue import LONG_CLUE
+from elman.recipes.lab.memory_cost import MEMORY_COST
+from elman.recipes.lab.next_letter import NEXT_LETTER
 from elman.recipes.lab.norm_of_products import NORM_OF_PRODUCTS
+from elman.recipes.lab.overfitting import OVERFITTING
+from elman.recipes.lab.retrieval import RETRIEVAL
 from elman.recipes.lab.row_order import ROW_ORDER
 from elman.recipes.lab.safe_loading import SAFE_LOADING
 from elman.recipes.lab.segments import SEGMENTS
 from elman.recipes.lab.short_clue import SHORT_CLUE
 from elman.recipes.lab.small_comparisons import SMALL_COMPARISONS
 from elman.recipes.lab.temperature import TEMPERATURE
+from elman.recipes.lab.three_masks import THREE_MASKS
+from elman.recipes.lab.two_sequences import TWO_SEQUENCES
 from elman.recipes.lab.tying import TYING
 from elman.recipes.lab.unrolling import UNROLLING
 
@@ -45,6 +57,18 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             GENERATION_COST,
             SAFE_LOADING,
             SMALL_COMPARISONS,
+            NEXT_LETTER,
+            CONSTANT_STATE,
+            JACOBIANS,
+            CARRY_PATH,
+            GRU_CONVENTIONS,
+            TWO_SEQUENCES,
+            RETRIEVAL,
+            THREE_MASKS,
+            BATCH_MEANS,
+            MEMORY_COST,
+            FEEDBACK,
+            OVERFITTING,
         )
     }
 )
