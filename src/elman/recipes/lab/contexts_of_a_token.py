@@ -140,9 +140,7 @@ def _turned(text: Sequence[int]) -> list[int]:
     return [int(token) for piece in pieces for token in piece]
 
 
-def _prediction(
-    model: RecurrentLanguageModel, *, place: int
-) -> Callable[[Sequence[int]], Tensor]:
+def _prediction(model: RecurrentLanguageModel, *, place: int) -> Callable[[Sequence[int]], Tensor]:
     """Return what gives the logits of the token at `place` of a text that is read from its end."""
 
     def predict(text: Sequence[int]) -> Tensor:

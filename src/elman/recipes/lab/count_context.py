@@ -8,6 +8,7 @@ n finds the history that it wants less often; which n is best, held-out text say
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,7 +115,7 @@ def _run_orders() -> Iterator[Measured]:
     holds, told = [], []
     for curve in _curves():
         known, nats = curve.known[1:], curve.nats
-        falls = all(one > other for one, other in zip(known, known[1:], strict=False))
+        falls = all(one > other for one, other in pairwise(known))
         best = int(np.argmin(nats)) + 1
         holds.append(falls and 1 < best < len(nats))
         told.append(

@@ -50,7 +50,10 @@ def _names() -> _Names:
     ids = tuple(tuple(numbers[letter] for letter in text[:_LONGEST]) for text in texts)
     learnt, held_out = ids[:_LEARNT], ids[_LEARNT:]
     return _Names(
-        learnt, held_out, len(numbers) + 1, frozenset(span for one in learnt for span in _spans(one))
+        learnt,
+        held_out,
+        len(numbers) + 1,
+        frozenset(span for one in learnt for span in _spans(one)),
     )
 
 

@@ -7,7 +7,10 @@ All sizes are those of tensors that models with small random weights hand out. T
 tokens are read throughout, each token a vector of width three.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,15 +23,15 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import RecurrentStack, flat_state
 from elman.losses import IGNORED, token_loss
 from elman.models.classifier import SequenceClassifier
+from elman.models.encoder_decoder import EncoderDecoder
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.models.tagger import SequenceTagger
 from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 
 _BATCH, _STEPS, _WIDTH, _UNITS, _WORDS = 2, 5, 3, 4, 6
-_SETTINGS = ModelSettings(
-    kind="lstm", embedding_size=_WIDTH, hidden_size=_UNITS, character_units=0
-)
+_SETTINGS = ModelSettings(kind="lstm", embedding_size=_WIDTH, hidden_size=_UNITS, character_units=0)
 _PLAN = KernelPlan("reference")
 
 
@@ -57,14 +60,17 @@ def _tagged(ids_BT: Tensor) -> Iterator[Measured]:
         ("001-06", 4, "a tagger of 4 tags"),
     ):
         model = SequenceTagger(_SETTINGS, _WORDS, 0, tags, generator(1, "initialisation"))
-        none = torch.zeros(0, 0, dtype=torch.int64)
         tags_BT = ids_BT % tags
-        batch = TagBatch(
-            ids_BT, torch.tensor([_STEPS, 3]), ids_BT, none, none.flatten(), tags_BT
-        )
+        batch = _sentences(ids_BT, torch.tensor([_STEPS, 3]), tags_BT)
         emissions_BTC = model(batch, plan=_PLAN)
         sizes = [_size(emissions_BTC), _size(tags_BT), batch.num_targets]
         yield Measured(claim, sizes if claim == "001-02" else sizes[0], how)
+
+
+def _sentences(ids_BT: Tensor, lengths_B: Tensor, tags_BT: Tensor) -> TagBatch:
+    """Return sentences whose words are not spelled."""
+    none = torch.zeros(0, 0, dtype=torch.int64)
+    return TagBatch(ids_BT, lengths_B, ids_BT, none, none.flatten(), tags_BT)
 
 
 def _generated(ids_BT: Tensor) -> Iterator[Measured]:
@@ -110,6 +116,64 @@ def _both_ways() -> Iterator[Measured]:
     )
 
 
+def _draw(path: Path) -> None:
+    """Draw which outputs of each layout change when one of six input tokens does."""
+    draw_panels(path, [_acceptor_map, _transducer_map, _generator_map, _translator_map])
+
+
+def _acceptor_map(axes: Any) -> None:
+    model = SequenceClassifier(_SETTINGS, _WORDS, 3, generator(1, "initialisation"))
+    _map(axes, lambda ids_BT: model(ids_BT, _whole(ids_BT), plan=_PLAN), "acceptor")
+
+
+def _transducer_map(axes: Any) -> None:
+    settings = replace(_SETTINGS, bidirectional=True)
+    model = SequenceTagger(settings, _WORDS, 0, 4, generator(1, "initialisation"))
+
+    def tagged(ids_BT: Tensor) -> Tensor:
+        return model(_sentences(ids_BT, _whole(ids_BT), ids_BT), plan=_PLAN)[0]
+
+    _map(axes, tagged, "transducer, read both ways")
+
+
+def _generator_map(axes: Any) -> None:
+    model = RecurrentLanguageModel(_SETTINGS, _WORDS, generator(1, "initialisation"))
+    _map(axes, lambda ids_BT: model(ids_BT, plan=_PLAN).states_BTH[0], "generator")
+
+
+def _translator_map(axes: Any) -> None:
+    """Draw a source of six tokens against a known target of three and the mark before it."""
+    settings = replace(_SETTINGS, context="state")
+    model = EncoderDecoder(settings, _WORDS, _WORDS, generator(1, "initialisation"))
+    inputs_BT = torch.tensor([[0, 1, 2, 3]])
+
+    def answered(ids_BT: Tensor) -> Tensor:
+        return model(ids_BT, _whole(ids_BT), inputs_BT, plan=_PLAN).features_BTF[0]
+
+    _map(axes, answered, "encoder and decoder")
+
+
+def _map(axes: Any, outputs: Callable[[Tensor], Tensor], title: str) -> None:
+    """Draw the change of each output, on a log scale, when a token of 0 … 5 becomes another."""
+    ids_BT = torch.arange(_WORDS).unsqueeze(0)
+    rows = []
+    with torch.no_grad():
+        plain = outputs(ids_BT)
+        for place in range(_WORDS):
+            changed_BT = ids_BT.clone()
+            changed_BT[0, place] = (place + 3) % _WORDS
+            rows.append((outputs(changed_BT) - plain).abs().amax(dim=1))
+    changes = torch.stack(rows).clamp(min=1e-5).log10()
+    image = axes.imshow(changes, cmap="Blues", vmin=-5.0, vmax=0.0, origin="lower")
+    axes.figure.colorbar(image, ax=axes, label="log10 of the change", shrink=0.8)
+    axes.set(title=title, xlabel="output", ylabel="input token that is changed")
+    axes.set(xticks=range(changes.shape[1]), yticks=range(_WORDS))
+
+
+def _whole(ids_BT: Tensor) -> Tensor:
+    return torch.full((len(ids_BT),), ids_BT.shape[1])
+
+
 def _size(array: Tensor) -> Sequence[int]:
     return list(array.shape)
 
@@ -119,4 +183,5 @@ SEQUENCE_LAYOUTS = Experiment(
     "the axes of what goes into a model and of what comes out",
     "seed 001, 15.1, 15.4, 15.6",
     _run,
+    _draw,
 )

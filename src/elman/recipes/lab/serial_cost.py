@@ -79,9 +79,7 @@ def _chain(cells: Sequence[Cell], steps: int, *, batch_size: int = 2) -> tuple[i
     )
     x_BTE = torch.zeros(batch_size, steps, cells[0].input_size)
     _, after = stack(x_BTE, state, None, plan=_PLAN)
-    return tuple(
-        _longest(final[0], first[0]) for first, final in zip(state, after, strict=True)
-    )
+    return tuple(_longest(final[0], first[0]) for first, final in zip(state, after, strict=True))
 
 
 def _longest(last: Tensor, first: Tensor) -> int:

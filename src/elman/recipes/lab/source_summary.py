@@ -1,4 +1,4 @@
-"""An encoder hands its decoder one fixed summary: of which width, for how many answers, at what loss.
+"""An encoder hands its decoder one fixed summary: how wide, for how many answers, at what loss.
 
     s_0 = bridge(final state of the encoder);  log p(y) = Σ_t log p(y_t | s_t),  s_t from s_{t−1}
 

@@ -1,4 +1,4 @@
-"""What crosses the border of two windows: values, gradients, both or neither; and what clipping does.
+"""What crosses the border of two windows: values, gradients, both, neither; what clipping does.
 
     carry: value and gradient;  detach: value alone;  reset: neither
     clipped gradient = g · min(1, max_norm / ‖g‖): one factor for all of it, never above 1
@@ -37,9 +37,9 @@ def _run() -> Iterator[Measured]:
     across = [_across(border) for border in borders]
     lost, shares = _clipped(max_norm=10.0), [_ratio(max_norm=norm) for norm in (0.0, 1e-3)]
     how = (
-        "h_4 and dh_4/dx_1 of an identity cell with W_h = 1/2 whose first window of two is carried, "
-        "detached, reset; the part of a gradient that 200 steps made 0, clipped at a larger norm; "
-        "early over late credit of ten steps, unclipped and clipped"
+        "h_4 and dh_4/dx_1 of an identity cell with W_h = 1/2 whose first window of two is "
+        "carried, detached, reset; the part of a gradient that 200 steps made 0, clipped at a "
+        "larger norm; early over late credit of ten steps, unclipped and clipped"
     )
     yield Measured("001-35", [*across, lost, *shares], how)
 
@@ -100,14 +100,22 @@ def _draw(path: Path) -> None:
 
 
 def _values(axes: Any) -> None:
-    for name, border, style in (("carry", carry, "-"), ("detach", detach, "o"), ("reset", reset, "s-")):
+    for name, border, style in (
+        ("carry", carry, "-"),
+        ("detach", detach, "o"),
+        ("reset", reset, "s-"),
+    ):
         values = [_across(border, steps)[0] for steps in range(2, 11)]
         axes.plot(range(2, 11), values, style, label=name)
     axes.set(xlabel="steps, in windows of two", ylabel="what is left of the first input")
 
 
 def _reaches(axes: Any) -> None:
-    for name, border, style in (("carry", carry, "-"), ("detach", detach, "o"), ("reset", reset, "s")):
+    for name, border, style in (
+        ("carry", carry, "-"),
+        ("detach", detach, "o"),
+        ("reset", reset, "s"),
+    ):
         slopes = [_across(border, steps)[1] for steps in range(2, 11)]
         axes.plot(range(2, 11), slopes, style, label=name)
     axes.set(xlabel="steps, in windows of two", ylabel="credit of the first input")
