@@ -23,7 +23,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.embedding import Embedding
 from elman.layers.stack import RecurrentStack
 from elman.models.recurrent import RecurrentLanguageModel
-from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.experiment import Experiment, Measured, Value
 from elman.recipes.lab.plotting import draw_panels
 from elman.recipes.preparing import in_direction
 from elman.seeding import generator
@@ -81,7 +81,8 @@ def _readers(seed: int) -> tuple[Embedding, RecurrentStack, RecurrentStack]:
 
 
 def _vector(table: Embedding, text: Sequence[int]) -> Tensor:
-    return table(torch.tensor([text]))[0, text.index(_BANK)]
+    vectors_BTE: Tensor = table(torch.tensor([text]))
+    return vectors_BTE[0, text.index(_BANK)]
 
 
 def _state(table: Embedding, stack: RecurrentStack, text: Sequence[int]) -> Tensor:
@@ -90,7 +91,7 @@ def _state(table: Embedding, stack: RecurrentStack, text: Sequence[int]) -> Tens
 
 def _states(table: Embedding, stack: RecurrentStack, text: Sequence[int]) -> Tensor:
     with torch.no_grad():
-        states_BTH, _ = stack(table(torch.tensor([text])), None, None, plan=_PLAN)
+        states_BTH: Tensor = stack(table(torch.tensor([text])), None, None, plan=_PLAN)[0]
     return states_BTH[0]
 
 
@@ -100,7 +101,7 @@ def _distance(one: Tensor, other: Tensor) -> float:
 
 def _both_ways() -> Measured:
     """Return how the first five outputs change with the sixth token: one way, both ways."""
-    forward, both = [], []
+    forward, both = list[float](), list[float]()
     for seed in _SEEDS:
         table, one_way, two_ways = _readers(seed)
         for stack, found in ((one_way, forward), (two_ways, both)):
@@ -130,7 +131,8 @@ def _backward() -> Measured:
         "0 … 5 read from the end: inputs and targets; the prediction of token 2 with token 5 "
         f"changed (all differ, least {min(later):.1e}, ten seeds) and with token 0 changed"
     )
-    value = [batch.ids_BT[0].tolist(), batch.targets_BT[0].tolist(), min(later) > 0.0, max(earlier)]
+    read, told = batch.ids_BT[0].tolist(), batch.targets_BT[0].tolist()
+    value: list[Value] = [read, told, min(later) > 0.0, max(earlier)]
     return Measured("001-45", value, how, tuple(later))
 
 
@@ -147,14 +149,15 @@ def _prediction(model: RecurrentLanguageModel, *, place: int) -> Callable[[Seque
         after = _turned(text)[: len(text) - 1 - place]
         with torch.no_grad():
             output = model(torch.tensor([after]), plan=_PLAN)
-            return output.readout.logits(output.states_BTH)[0, -1]
+            logits_V: Tensor = output.readout.logits(output.states_BTH)[0, -1]
+        return logits_V
 
     return predict
 
 
 def _leak() -> Measured:
     """Return how a request's logits change with the request before it: state carried, and reset."""
-    carried, afresh = [], []
+    carried, afresh = list[float](), list[float]()
     for seed in _SEEDS:
         settings = ModelSettings(kind="gru", embedding_size=4, hidden_size=5)
         model = RecurrentLanguageModel(settings, 8, generator(seed, "initialisation"))

@@ -94,7 +94,8 @@ def _probabilities(model: LanguageModel, text: str, numbers: dict[str, int]) -> 
     ids_BT = torch.tensor([[numbers[word] for word in text.split()]])
     with torch.no_grad():
         output = model(ids_BT, plan=KernelPlan("reference"))
-        return output.readout.logits(output.states_BTH)[0, -1].softmax(dim=0)
+        logits_V: Tensor = output.readout.logits(output.states_BTH)[0, -1]
+    return logits_V.softmax(dim=0)
 
 
 def _apart(model: LanguageModel, texts: Sequence[str], numbers: dict[str, int]) -> float:

@@ -22,7 +22,7 @@ from elman.cells.lstm import LSTMCell, LSTMState
 from elman.cells.supplied import joined_matrix, split_matrix
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
-from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.experiment import Experiment, Measured, Value
 from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 
@@ -41,7 +41,8 @@ def _run() -> Iterator[Measured]:
 
 def _forms() -> Iterator[Measured]:
     """Yield the sizes of one gate in both forms, their ranges, and how far apart the forms are."""
-    joined, lows, highs, apart, candidates = [], list[float](), list[float](), [], list[float]()
+    lows, highs, apart, candidates = (list[float]() for _ in range(4))
+    joined: list[Value] = []
     for seed in _SEEDS:
         cell, x_BE, state = _drawn(seed)
         gates = cell.gates(x_BE, state)

@@ -27,7 +27,7 @@ from elman.layers.readout import Readout
 from elman.layers.recurrence import recur
 from elman.losses import token_nats
 from elman.models.recurrent import RecurrentLanguageModel
-from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.experiment import Experiment, Measured, Value
 from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 
@@ -122,7 +122,8 @@ def _alignment() -> Measured:
     own, recorded = (model(torch.tensor([[4, fed]]), plan=_PLAN).state for fed in (chosen, 8))
     reads_own = torch.equal(after[0][0], own[0][0])
     reads_recorded = torch.equal(after[0][0], recorded[0][0])
-    value = [batch.ids_BT[0].tolist(), batch.targets_BT[0].tolist(), reads_own, reads_recorded]
+    inputs, targets = batch.ids_BT[0].tolist(), batch.targets_BT[0].tolist()
+    value: list[Value] = [inputs, targets, reads_own, reads_recorded]
     how = "inputs and targets of a window; generation has read its own choice; the recorded token"
     return Measured("001-16", value, how)
 

@@ -26,7 +26,7 @@ from elman.models.classifier import SequenceClassifier
 from elman.models.encoder_decoder import EncoderDecoder
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.models.tagger import SequenceTagger
-from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.experiment import Experiment, Measured, Value
 from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 
@@ -63,8 +63,10 @@ def _tagged(ids_BT: Tensor) -> Iterator[Measured]:
         tags_BT = ids_BT % tags
         batch = _sentences(ids_BT, torch.tensor([_STEPS, 3]), tags_BT)
         emissions_BTC = model(batch, plan=_PLAN)
-        sizes = [_size(emissions_BTC), _size(tags_BT), batch.num_targets]
-        yield Measured(claim, sizes if claim == "001-02" else sizes[0], how)
+        size: Value = _size(emissions_BTC)
+        if claim == "001-02":
+            size = [size, _size(tags_BT), batch.num_targets]
+        yield Measured(claim, size, how)
 
 
 def _sentences(ids_BT: Tensor, lengths_B: Tensor, tags_BT: Tensor) -> TagBatch:
@@ -131,7 +133,8 @@ def _transducer_map(axes: Any) -> None:
     model = SequenceTagger(settings, _WORDS, 0, 4, generator(1, "initialisation"))
 
     def tagged(ids_BT: Tensor) -> Tensor:
-        return model(_sentences(ids_BT, _whole(ids_BT), ids_BT), plan=_PLAN)[0]
+        emissions_BTC: Tensor = model(_sentences(ids_BT, _whole(ids_BT), ids_BT), plan=_PLAN)
+        return emissions_BTC[0]
 
     _map(axes, tagged, "transducer, read both ways")
 
@@ -148,7 +151,8 @@ def _translator_map(axes: Any) -> None:
     inputs_BT = torch.tensor([[0, 1, 2, 3]])
 
     def answered(ids_BT: Tensor) -> Tensor:
-        return model(ids_BT, _whole(ids_BT), inputs_BT, plan=_PLAN).features_BTF[0]
+        features_BTF: Tensor = model(ids_BT, _whole(ids_BT), inputs_BT, plan=_PLAN).features_BTF
+        return features_BTF[0]
 
     _map(axes, answered, "encoder and decoder")
 

@@ -101,11 +101,11 @@ def _longest(last: Tensor, first: Tensor) -> int:
     return length
 
 
-class _Ledger(TorchDispatchMode):
+class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Knows the most bytes held at one time by tensors made under it, and the work of products."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.most_bytes, self.work = 0, 0
         self._held_bytes = 0
         self._held: set[int] = set()

@@ -28,7 +28,7 @@ from elman.layers.context import StateBridge
 from elman.layers.stack import RecurrentStack
 from elman.losses import token_loss
 from elman.models.encoder_decoder import EncoderDecoder, shifted
-from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.experiment import Experiment, Measured, Value
 from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 from elman.training.loop import Trainer
@@ -66,7 +66,8 @@ def _widths() -> Measured:
     made = list(projection(final, six)[0][0].shape)
     memory = RecurrentStack([LSTMCell(3, 4)])
     parts = len(StateBridge(memory, memory, "copy")(memory.zero_state(2), memory)[0])
-    value = [is_same, sum(weight.numel() for weight in copy.weight), refused, weights, made, parts]
+    numbers = sum(weight.numel() for weight in copy.weight)
+    value: list[Value] = [is_same, numbers, refused, weights, made, parts]
     how = (
         "four units to four: whether the state passes unchanged, and the bridge's weights; four to "
         "six: whether copying is refused, the projection, what it makes; the parts of an LSTM's"
@@ -86,7 +87,8 @@ def _answers() -> Measured:
         told.append(token_loss(output.features_BTF, output.readout, answers_BT).count)
         logits.append(output.readout.logits(output.features_BTF)[0])
     moved = bool(((logits[0] - logits[1]).abs().amax(dim=1) > 0.0).all())
-    value = [inputs_BT[0].tolist(), answers_BT[0].tolist(), told[0], moved]
+    read, asked = inputs_BT[0].tolist(), answers_BT[0].tolist()
+    value: list[Value] = [read, asked, told[0], moved]
     how = (
         "a target 5, 6 with the mark 0 at both ends: what is read, what is answered, how many "
         "predictions are counted, whether all change with the first of three source tokens"

@@ -58,7 +58,7 @@ def _across(border: _Border, steps: int = 2 * _WINDOW) -> list[float]:
     x_BTE[0, 0] = 1.0
     x_BTE.requires_grad_()
     state: CellState | None = None
-    for window_BTE in x_BTE.split(_WINDOW, dim=1):
+    for window_BTE in torch.split(x_BTE, _WINDOW, dim=1):
         before = None if state is None else border(state)
         _, state = recur(cell, window_BTE, before, None, plan=_PLAN)
     assert state is not None
@@ -87,7 +87,7 @@ def _credits(steps: int, max_norm: float) -> list[float]:
     weights = nn.ParameterList(nn.Parameter(torch.zeros(1, 1)) for _ in range(steps))
     for weight in weights:
         state = cell.with_weights({"weight_ih": weight}).step(torch.ones(1, 1), state)
-    state[0].sum().backward()
+    torch.autograd.backward([state[0].sum()], inputs=list(weights))
     found = measure_gradients(weights, max_norm)
     optimiser = PlainSGD([{"params": list(weights)}], lr=1.0)
     apply_gradients(optimiser, found.factor)
