@@ -212,9 +212,13 @@ def _cloud(axes: Any) -> None:
         states_NH = torch.stack([_state(table, stack, text) for text in texts])
         first, second = states_NH.var(dim=0).topk(2).indices.tolist()
         axes.plot(states_NH[:, first], states_NH[:, second], mark, label=name)
-        for text, state in zip(texts, states_NH, strict=True):
+        labels: dict[tuple[float, float], list[str]] = {}
+        for text, state in zip(texts, states_NH.tolist(), strict=True):
             words = " ".join(_WORDS[token] for token in text)
-            axes.annotate(words, (state[first], state[second]), (4, 4), textcoords="offset points")
+            labels.setdefault((state[first], state[second]), []).append(words)
+        for point, here in labels.items():
+            axes.annotate("\n".join(here), point, (6, 0), textcoords="offset points", va="center")
+    axes.margins(x=0.3, y=0.2)
     axes.set(xlabel="one coordinate of bank's state", ylabel="another")
 
 

@@ -195,6 +195,7 @@ def _memories(axes: Any) -> None:
             state = cell.combine(gates, state)
             memories.append(state.c_BH.item())
         axes.plot(range(21), memories, label=f"forget gate {forget:g}")
+    axes.set_xticks(range(0, 21, 5))
     axes.set(xlabel="steps with nothing let in", ylabel="memory, from 1", ylim=(0.0, 1.05))
 
 

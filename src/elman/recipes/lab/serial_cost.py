@@ -178,7 +178,7 @@ def _bytes(axes: Any) -> None:
         axes.plot(lengths, most, "o-", label=label)
     carried = [_cost(steps, 0, with_gradients=False).state_bytes / 1024 for steps in lengths]
     axes.plot(lengths, carried, "o-", label="the state alone")
-    axes.set(yscale="log", xlabel="steps T", ylabel="most KiB alive while training")
+    axes.set(xlabel="steps T", ylabel="most KiB alive at one time", ylim=(0.0, None))
 
 
 def _works(axes: Any) -> None:

@@ -100,31 +100,32 @@ def _draw(path: Path) -> None:
 
 
 def _values(axes: Any) -> None:
-    for name, border, style in (
-        ("carry", carry, "-"),
-        ("detach", detach, "o"),
-        ("reset", reset, "s-"),
-    ):
-        values = [_across(border, steps)[0] for steps in range(2, 11)]
-        axes.plot(range(2, 11), values, style, label=name)
+    _lines(axes, 0)
     axes.set(xlabel="steps, in windows of two", ylabel="what is left of the first input")
 
 
 def _reaches(axes: Any) -> None:
-    for name, border, style in (
-        ("carry", carry, "-"),
-        ("detach", detach, "o"),
-        ("reset", reset, "s"),
-    ):
-        slopes = [_across(border, steps)[1] for steps in range(2, 11)]
-        axes.plot(range(2, 11), slopes, style, label=name)
+    _lines(axes, 1)
     axes.set(xlabel="steps, in windows of two", ylabel="credit of the first input")
+
+
+def _lines(axes: Any, place: int) -> None:
+    """Draw the value (place 0) or the credit (1) of the first input under each kind of border."""
+    borders: tuple[tuple[str, _Border, str, int], ...] = (
+        ("carry", carry, "-", 6),
+        ("detach", detach, "o", 10),
+        ("reset", reset, "x", 7),
+    )
+    for name, border, style, size in borders:
+        left = [_across(border, steps)[place] for steps in range(2, 11)]
+        axes.plot(range(2, 11), left, style, label=name, markersize=size, fillstyle="none")
 
 
 def _credit(axes: Any) -> None:
     for norm in (0.0, 0.1, 0.001):
         label = f"clipped at {norm:g}" if norm else "not clipped"
         axes.plot(range(1, 21), _credits(20, norm), "o-", label=label)
+    axes.set_xticks(range(5, 21, 5))
     axes.set(yscale="log", xlabel="step", ylabel="change of the step's own weight")
 
 
