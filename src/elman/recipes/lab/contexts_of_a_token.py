@@ -218,7 +218,7 @@ def _cloud(axes: Any) -> None:
             labels.setdefault((state[first], state[second]), []).append(words)
         for point, here in labels.items():
             axes.annotate("\n".join(here), point, (6, 0), textcoords="offset points", va="center")
-    axes.margins(x=0.3, y=0.2)
+    axes.margins(x=0.45, y=0.2)
     axes.set(xlabel="one coordinate of bank's state", ylabel="another")
 
 

@@ -3,8 +3,8 @@
     carry: value and gradient;  detach: value alone;  reset: neither
     clipped gradient = g · min(1, max_norm / ‖g‖): one factor for all of it, never above 1
 
-A state of 1/2 per step is carried by an identity cell over four steps in windows of two, so that
-values and gradients are powers of 1/2 that a pencil can check.
+An identity cell with W_h = 1/2 reads four steps in windows of two, so that values and gradients are
+powers of 1/2 that a pencil can check.
 """
 
 from collections.abc import Callable, Iterator
