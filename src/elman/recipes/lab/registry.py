@@ -9,11 +9,14 @@ from elman.recipes.lab.clue_parameters import CLUE_PARAMETERS
 from elman.recipes.lab.clue_sweeps import CLUE_SWEEPS
 from elman.recipes.lab.clue_window import CLUE_WINDOW
 from elman.recipes.lab.constant_state import CONSTANT_STATE
+from elman.recipes.lab.contexts_of_a_token import CONTEXTS_OF_A_TOKEN
+from elman.recipes.lab.derivative_paths import DERIVATIVE_PATHS
 from elman.recipes.lab.experiment import Experiment
 from elman.recipes.lab.factors import FACTORS
 from elman.recipes.lab.feedback import FEEDBACK
 from elman.recipes.lab.fixed_window import FIXED_WINDOW
 from elman.recipes.lab.gated_path import GATED_PATH
+from elman.recipes.lab.gated_steps import GATED_STEPS
 from elman.recipes.lab.generation_cost import GENERATION_COST
 from elman.recipes.lab.gru_conventions import GRU_CONVENTIONS
 from elman.recipes.lab.jacobians import JACOBIANS
@@ -23,10 +26,14 @@ from elman.recipes.lab.memory_cost import MEMORY_COST
 from elman.recipes.lab.next_letter import NEXT_LETTER
 from elman.recipes.lab.norm_of_products import NORM_OF_PRODUCTS
 from elman.recipes.lab.overfitting import OVERFITTING
+from elman.recipes.lab.own_prefixes import OWN_PREFIXES
+from elman.recipes.lab.plain_steps import PLAIN_STEPS
 from elman.recipes.lab.retrieval import RETRIEVAL
 from elman.recipes.lab.row_order import ROW_ORDER
 from elman.recipes.lab.safe_loading import SAFE_LOADING
 from elman.recipes.lab.segments import SEGMENTS
+from elman.recipes.lab.sequence_layouts import SEQUENCE_LAYOUTS
+from elman.recipes.lab.serial_cost import SERIAL_COST
 from elman.recipes.lab.short_clue import SHORT_CLUE
 from elman.recipes.lab.small_comparisons import SMALL_COMPARISONS
 from elman.recipes.lab.temperature import TEMPERATURE
@@ -34,6 +41,7 @@ from elman.recipes.lab.three_masks import THREE_MASKS
 from elman.recipes.lab.two_sequences import TWO_SEQUENCES
 from elman.recipes.lab.tying import TYING
 from elman.recipes.lab.unrolling import UNROLLING
+from elman.recipes.lab.window_borders import WINDOW_BORDERS
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
@@ -69,6 +77,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             MEMORY_COST,
             FEEDBACK,
             OVERFITTING,
+            SEQUENCE_LAYOUTS,
+            PLAIN_STEPS,
+            GATED_STEPS,
+            DERIVATIVE_PATHS,
+            WINDOW_BORDERS,
+            SERIAL_COST,
+            CONTEXTS_OF_A_TOKEN,
+            OWN_PREFIXES,
         )
     }
 )
