@@ -88,7 +88,8 @@ def _first_token(model: ModelSettings, settings: TrainingSettings, length: int) 
         with torch.no_grad():
             logits_BC = learnt(held_out.inputs, held_out.lengths_B, plan=plan)
         right_B = logits_BC.argmax(dim=1) == held_out.labels_BC.argmax(dim=1)
-        return right_B.double().mean().item()
+        share: float = right_B.double().mean().item()
+        return share
 
     return LagLearner(trainer.step, score)
 
@@ -108,7 +109,8 @@ def _copying(model: ModelSettings, settings: TrainingSettings, length: int) -> L
             output = learnt(held_out.ids_BT, None, held_out.lengths_B, plan=plan)
             logits_BTV = output.readout.logits(output.states_BTH[:, -NUM_COPIED:])
         right_BT = logits_BTV.argmax(dim=2) == held_out.targets_BT[:, -NUM_COPIED:]
-        return right_BT.double().mean().item()
+        share: float = right_BT.double().mean().item()
+        return share
 
     return LagLearner(trainer.step, score)
 

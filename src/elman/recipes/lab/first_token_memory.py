@@ -78,9 +78,9 @@ def _run() -> Iterator[Measured]:
         told = short.format(late, _told(results, "rnn", lengths))
         yield Measured(claim, value, told, _by_seed(results, "rnn", lengths))
     beyond = [length for length in LENGTHS if length > 10]
-    late = [capped["lstm", length] for length in beyond]
+    ever = [capped["lstm", length] for length in beyond]
     few = all(early["lstm", length] <= 1 for length in beyond)
-    told = short.format(late, _told(results, "lstm", LENGTHS))
+    told = short.format(ever, _told(results, "lstm", LENGTHS))
     solved = capped["lstm", 10] == len(results["lstm", 10])
     yield Measured("002-30", [solved, few], told, _by_seed(results, "lstm", LENGTHS))
     told = within.format(_told(results, "open-lstm", LENGTHS))
