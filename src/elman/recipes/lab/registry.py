@@ -11,17 +11,23 @@ from elman.recipes.lab.clue_window import CLUE_WINDOW
 from elman.recipes.lab.constant_state import CONSTANT_STATE
 from elman.recipes.lab.contexts_of_a_token import CONTEXTS_OF_A_TOKEN
 from elman.recipes.lab.derivative_paths import DERIVATIVE_PATHS
+from elman.recipes.lab.direct_attention import DIRECT_ATTENTION
 from elman.recipes.lab.experiment import Experiment
 from elman.recipes.lab.factors import FACTORS
+from elman.recipes.lab.facts_in_state import FACTS_IN_STATE
 from elman.recipes.lab.feedback import FEEDBACK
+from elman.recipes.lab.fixed_memory import FIXED_MEMORY
 from elman.recipes.lab.fixed_window import FIXED_WINDOW
+from elman.recipes.lab.gate_values import GATE_VALUES
 from elman.recipes.lab.gated_path import GATED_PATH
 from elman.recipes.lab.gated_steps import GATED_STEPS
 from elman.recipes.lab.generation_cost import GENERATION_COST
+from elman.recipes.lab.gradient_reach import GRADIENT_REACH
 from elman.recipes.lab.gru_conventions import GRU_CONVENTIONS
 from elman.recipes.lab.jacobians import JACOBIANS
 from elman.recipes.lab.lanes import LANES
 from elman.recipes.lab.long_clue import LONG_CLUE
+from elman.recipes.lab.loop_by_hand import LOOP_BY_HAND
 from elman.recipes.lab.memory_cost import MEMORY_COST
 from elman.recipes.lab.next_letter import NEXT_LETTER
 from elman.recipes.lab.norm_of_products import NORM_OF_PRODUCTS
@@ -42,6 +48,7 @@ from elman.recipes.lab.two_sequences import TWO_SEQUENCES
 from elman.recipes.lab.tying import TYING
 from elman.recipes.lab.unrolling import UNROLLING
 from elman.recipes.lab.window_borders import WINDOW_BORDERS
+from elman.recipes.lab.word_order import WORD_ORDER
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
@@ -85,6 +92,13 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             SERIAL_COST,
             CONTEXTS_OF_A_TOKEN,
             OWN_PREFIXES,
+            WORD_ORDER,
+            LOOP_BY_HAND,
+            GRADIENT_REACH,
+            GATE_VALUES,
+            FIXED_MEMORY,
+            FACTS_IN_STATE,
+            DIRECT_ATTENTION,
         )
     }
 )
