@@ -7,7 +7,6 @@ mixed with those of its neighbours. Beside it, how many words stand between two 
 """
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,10 @@ _SIZE, _STEPS = 16, 60
 _SEEDS = tuple(range(1, 11))
 _PAIRS = (("bank", ("river", "bank"), ("money", "bank")), ("good", ("not", "good"), ("so", "good")))
 _WORDS = tuple(dict.fromkeys(itertools.chain(*(one + other for _, one, other in _PAIRS))))
-_CLAUSE = (
-    "film, which was shot over three years in four countries with a cast of hundreds and a "
-    "famously difficult director, was"
-)
-"""Quoted from the document: a noun and its verb with a relative clause between them."""
 
 
 def _run() -> Iterator[Measured]:
-    """Yield sums and reach of the weights, the change by neighbours, and the words between."""
+    """Yield sums and reach of the weights, the change by neighbours."""
     found = [_of_last(seed) for seed in _SEEDS]
     sums, moved = max(off for off, _, _ in found), max(moved for _, _, moved in found)
     least = min(weight for _, weight, _ in found)
@@ -45,9 +39,6 @@ def _run() -> Iterator[Measured]:
     mean = over_seeds(changes).told()
     told = f"least change of a word's vector by its neighbour, over its length; mean {mean}"
     yield Measured("002-48", min(changes), told, tuple(changes))
-    words = re.findall(r"[a-z]+", _CLAUSE)
-    between = len(words) - 1 - words.index("film") - 1
-    yield Measured("002-45", between, "words between the noun and its verb, no commas counted")
 
 
 def _attention(seed: int) -> MultiHeadAttention:

@@ -10,12 +10,14 @@ from elman.recipes.lab.clue_sweeps import CLUE_SWEEPS
 from elman.recipes.lab.clue_window import CLUE_WINDOW
 from elman.recipes.lab.constant_state import CONSTANT_STATE
 from elman.recipes.lab.contexts_of_a_token import CONTEXTS_OF_A_TOKEN
+from elman.recipes.lab.count_context import COUNT_CONTEXT, COUNT_ORDERS
 from elman.recipes.lab.derivative_paths import DERIVATIVE_PATHS
 from elman.recipes.lab.direct_attention import DIRECT_ATTENTION
 from elman.recipes.lab.experiment import Experiment
 from elman.recipes.lab.factors import FACTORS
 from elman.recipes.lab.facts_in_state import FACTS_IN_STATE
 from elman.recipes.lab.feedback import FEEDBACK
+from elman.recipes.lab.first_token_memory import MEMORY_SEQUENCES, MEMORY_TASK
 from elman.recipes.lab.fixed_memory import FIXED_MEMORY
 from elman.recipes.lab.fixed_window import FIXED_WINDOW
 from elman.recipes.lab.gate_values import GATE_VALUES
@@ -42,6 +44,7 @@ from elman.recipes.lab.sequence_layouts import SEQUENCE_LAYOUTS
 from elman.recipes.lab.serial_cost import SERIAL_COST
 from elman.recipes.lab.short_clue import SHORT_CLUE
 from elman.recipes.lab.small_comparisons import SMALL_COMPARISONS
+from elman.recipes.lab.source_summary import SOURCE_SUMMARY, SUMMARY_BOTTLENECK
 from elman.recipes.lab.temperature import TEMPERATURE
 from elman.recipes.lab.three_masks import THREE_MASKS
 from elman.recipes.lab.two_sequences import TWO_SEQUENCES
@@ -58,6 +61,12 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             CLUE_SWEEPS,
             CLUE_WINDOW,
             FACTORS,
+            SUMMARY_BOTTLENECK,
+            SOURCE_SUMMARY,
+            MEMORY_TASK,
+            MEMORY_SEQUENCES,
+            COUNT_ORDERS,
+            COUNT_CONTEXT,
             LONG_CLUE,
             SHORT_CLUE,
             FIXED_WINDOW,
