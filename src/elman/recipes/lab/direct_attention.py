@@ -28,7 +28,7 @@ _WORDS = tuple(dict.fromkeys(itertools.chain(*(one + other for _, one, other in 
 
 
 def _run() -> Iterator[Measured]:
-    """Yield sums and reach of the weights, the change by neighbours."""
+    """Yield sums and reach of the weights, and the change by neighbours."""
     found = [_of_last(seed) for seed in _SEEDS]
     sums, moved = max(off for off, _, _ in found), max(moved for _, _, moved in found)
     least = min(weight for _, weight, _ in found)
