@@ -317,8 +317,8 @@ class TurnedStack(RecurrentStack):
 class LeakyNormStack(RecurrentStack):
     """Normalised outputs at padding are the shift instead of 0."""
 
-    def _joined(self, layer, read_BTE, written_BTH, lengths_B):
-        return super()._joined(layer, read_BTE, written_BTH, None)
+    def joined(self, layer, read_BTE, written_BTH, lengths_B):
+        return super().joined(layer, read_BTE, written_BTH, None)
 
 
 @pytest.mark.parametrize(

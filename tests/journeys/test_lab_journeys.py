@@ -1,5 +1,7 @@
 """The laboratory as a command: verdicts, pictures, and an exit status that a check can use."""
 
+import contextlib
+import io
 import json
 import os
 from collections.abc import Callable
@@ -87,8 +89,11 @@ def test_a_notebook_has_been_run_and_runs_again(elman: Elman, tmp_path: Path) ->
     assert "000-10  holds" in printed
     assert code[2]["outputs"][0]["data"]["image/png"].startswith("iVBOR")
     names: dict[str, object] = {}
-    for cell in code[:2]:
-        exec(cell["source"], names)
+    printed_again = io.StringIO()
+    with contextlib.redirect_stdout(printed_again):
+        for cell in code[:2]:
+            exec(cell["source"], names)
+    assert printed_again.getvalue() == printed
 
 
 def test_a_page_of_claims_has_every_claim_once() -> None:

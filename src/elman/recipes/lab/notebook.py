@@ -4,13 +4,12 @@ The file is notebook format 4.5 (https://nbformat.readthedocs.io/en/latest/forma
 """
 
 import base64
-import contextlib
-import io
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from elman.recipes.lab.checking import LabReport, run_experiments
 from elman.recipes.lab.experiment import Experiment
 
 Output = Mapping[str, object]
@@ -22,13 +21,9 @@ from elman.recipes.lab.registry import EXPERIMENTS
 experiment = EXPERIMENTS["{name}"]
 report = run_experiments([experiment])"""
 
-SHOW = """for finding in report.findings:
-    claim, expected = finding.claim, finding.claim.expected
-    print(f"{claim.name}  {finding.verdict}: {claim.says}")
-    if expected is not None:
-        print(f"         expected {expected.kind} {expected.value} (within {expected.within})")
-    if finding.measured is not None:
-        print(f"         measured {finding.measured.value}: {finding.measured.how}")"""
+SHOW = """from elman.recipes.lab.notebook import told_findings
+
+print(told_findings(report))"""
 
 DRAW = """from pathlib import Path
 
@@ -38,18 +33,28 @@ experiment.draw(Path("{name}.png"))
 Image("{name}.png")"""
 
 
+def told_findings(report: LabReport) -> str:
+    """Return each claim with its verdict, what was expected and what was measured, as text."""
+    lines = []
+    for finding in report.findings:
+        claim, expected = finding.claim, finding.claim.expected
+        lines.append(f"{claim.name}  {finding.verdict}: {claim.says}")
+        if expected is not None:
+            lines.append(f"         expected {expected.kind} {expected.value} ± {expected.within}")
+        if finding.measured is not None:
+            lines.append(f"         measured {finding.measured.value}: {finding.measured.how}")
+    return "\n".join(lines)
+
+
 def notebook(experiment: Experiment) -> str:
-    """Return the notebook of `experiment`, its cells run in this very process."""
-    names: dict[str, object] = {}
-    cells = [_markdown("title", f"# {experiment.title}\n\nSource: {experiment.source}.")]
-    for number, source in enumerate((RUN.format(name=experiment.name), SHOW), 1):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(source, names)  # our own text above, as a notebook would run it
-        text = printed.getvalue()
-        stream: Output = {"output_type": "stream", "name": "stdout", "text": text}
-        outputs = [stream] if text else []
-        cells.append(_code(f"step-{number}", number, source, outputs))
+    """Return the notebook of `experiment`, with what its cells gave when it was written."""
+    printed = told_findings(run_experiments([experiment])) + "\n"
+    stream: Output = {"output_type": "stream", "name": "stdout", "text": printed}
+    cells = [
+        _markdown("title", f"# {experiment.title}\n\nSource: {experiment.source}."),
+        _code("step-1", 1, RUN.format(name=experiment.name), []),
+        _code("step-2", 2, SHOW, [stream]),
+    ]
     if experiment.draw is not None:
         with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
             path = Path(scratch) / "picture.png"
