@@ -23,8 +23,12 @@ whether that is the same. The page is made from `elman lab --all --json`; its ex
 
 def claims_page(told: Mapping[str, Any], *, dated: str) -> str:
     """Return the page, in Markdown."""
-    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in told["verdicts"].items())
-    lines = [HEAD, f"Run on {dated}: {len(told['findings']):,} claims, {counts}.", ""]
+    verdicts = told["verdicts"].items()
+    counts = ", ".join(f"{count:,} {_VERBS.get(name, name)}" for name, count in verdicts)
+    lines = [HEAD, f"Run on {dated}: of {len(told['findings']):,} claims {counts}.", ""]
+    open_yet = [one["claim"] for one in told["findings"] if one["verdict"] == "not measured"]
+    if open_yet:
+        lines += [f"Left out of this run: {', '.join(open_yet)}.", ""]
     for seed, findings in groupby(told["findings"], key=lambda one: one["claim"].split("-")[0]):
         lines += [f"## Document {seed}", "", *_TITLES, *map(_row, findings), ""]
     remarks = [one for one in told["findings"] if one["remark"]]
@@ -52,6 +56,7 @@ def _row(finding: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
 
 
+_VERBS: Mapping[str, str] = MappingProxyType({"holds": "hold", "differs": "differ"})
 _SIGNS: Mapping[str, str] = MappingProxyType(
     {"equals": "", "at least": "≥ ", "at most": "≤ ", "between": "within "}
 )
