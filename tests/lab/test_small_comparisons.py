@@ -3,19 +3,10 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from elman.config.model_settings import ModelSettings
 from elman.recipes.lab import checking, small_comparisons
-
-
-def test_the_interval_is_students() -> None:
-    values = np.random.default_rng(7).normal(0.3, 0.1, 10).tolist()
-    middle, off = small_comparisons._interval(values)
-    low, high = stats.t.interval(0.95, 9, loc=np.mean(values), scale=stats.sem(values))
-    assert (middle - off, middle + off) == pytest.approx((low, high), rel=1e-3)
 
 
 def test_a_short_training_is_better_than_chance_and_the_same_again() -> None:

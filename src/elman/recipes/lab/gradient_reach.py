@@ -173,7 +173,7 @@ def _reaches(axes: Any) -> None:
         high = [10.0 ** (one.mean + one.half_width) for one in each]
         axes.fill_between(back, low, high, color=colour, alpha=0.2, linewidth=0)
     bound = [2.0 * 3.0 ** (-k / 2) for k in back]
-    axes.plot(back, bound, color="grey", linestyle=":", label="√3 a step")
+    axes.plot(back, bound, color="grey", linestyle=":", label="÷ √3 a step")
     axes.set(yscale="log", xlabel="steps back", ylabel="gradient of the last output")
     axes.set(title="What reaches an input, untrained", ylim=(1e-20, 1e2))
 

@@ -19,6 +19,11 @@ class OverSeeds(NamedTuple):
     mean: float
     half_width: float
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The two ends of the interval."""
+        return self.mean - self.half_width, self.mean + self.half_width
+
     def told(self, digits: int = 3) -> str:
         """Return "mean ± half width", in so many digits."""
         return f"{self.mean:.{digits}g} ± {self.half_width:.{max(1, digits - 1)}g}"

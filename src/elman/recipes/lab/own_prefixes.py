@@ -7,7 +7,6 @@ letters that it then reads, in names held out and in names of its own, one asks 
 that it was trained on have it anywhere.
 """
 
-import math
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from elman.decoding.sampling import draw
 from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.over_seeds import over_seeds
 from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 from elman.training.language_objective import LanguageObjective
@@ -132,8 +132,7 @@ def _run() -> Iterator[Measured]:
     given = _unseen(names.held_out, names)
     own = [_unseen(_written(_trained(names, seed), seed), names) for seed in _SEEDS]
     gains = [share - given for share in own]
-    half = 2.262 * statistics.stdev(gains) / math.sqrt(len(gains))  # Student's t, ten values
-    low, high = statistics.fmean(gains) - half, statistics.fmean(gains) + half
+    low, high = over_seeds(gains).ends
     how = (
         f"the share of stretches of {_SPAN} letters that {_LEARNT} names do not have: "
         f"{statistics.fmean(own):.3f} of a model's own names, {given:.3f} of names held out; the "

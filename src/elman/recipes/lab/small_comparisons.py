@@ -22,6 +22,7 @@ from elman.evaluation.language import validation_loss
 from elman.kernels.dispatch import KernelPlan
 from elman.models.language_models import new_language_model
 from elman.recipes.lab.experiment import Experiment, Measured
+from elman.recipes.lab.over_seeds import over_seeds
 from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 from elman.text.building import learn_and_encode
@@ -40,8 +41,6 @@ _WORDS = 1_000
 _WIDTH = 48
 _LONG, _SHORT = 400, 150
 """Updates of the models of characters, and of those of words."""
-_T_9 = 2.262
-"""Student's t for a two-sided interval of 95 per cent from ten values."""
 
 
 class _Text(NamedTuple):
@@ -55,7 +54,7 @@ class _Text(NamedTuple):
 def _run() -> Iterator[Measured]:
     """Yield how a GRU compares with an LSTM, and what tying gains on little and on more text."""
     ratios = _ratios(_SEEDS)
-    middle, off = _interval([math.log(ratio) for ratio in ratios])
+    middle, off = over_seeds([math.log(ratio) for ratio in ratios])
     yield Measured(
         "004-18",
         math.exp(middle),
@@ -65,7 +64,7 @@ def _run() -> Iterator[Measured]:
         by_seed=tuple(ratios),
     )
     little, more = (_gains(size, _SEEDS) for size in _SIZES)
-    (gain, off), (other, other_off) = _interval(little), _interval(more)
+    (gain, off), (other, other_off) = over_seeds(little), over_seeds(more)
     yield Measured(
         "004-28",
         [gain - off > 0.0, gain > other],
@@ -74,11 +73,6 @@ def _run() -> Iterator[Measured]:
         "above the second (by seed: the first)",
         by_seed=tuple(little),
     )
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of ten values and half the width of its interval of 95 per cent."""
-    return float(np.mean(values)), float(_T_9 * np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
 def _ratios(seeds: Sequence[int]) -> list[float]:

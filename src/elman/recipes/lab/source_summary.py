@@ -7,9 +7,8 @@ both of its parts. What does not fit into the summary is lost: copying a source 
 through sixteen numbers fails as it grows, and does not where every position can be looked at.
 """
 
-import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +28,7 @@ from elman.layers.stack import RecurrentStack
 from elman.losses import token_loss
 from elman.models.encoder_decoder import EncoderDecoder, shifted
 from elman.recipes.lab.experiment import Experiment, Measured, Value
+from elman.recipes.lab.over_seeds import over_seeds
 from elman.recipes.lab.plotting import draw_panels
 from elman.seeding import generator
 from elman.training.loop import Trainer
@@ -156,7 +156,7 @@ def _run_bottleneck() -> Iterator[Measured]:
         shares.append([_recovered(fixed, length) for length in _LENGTHS])
         gains.append(_recovered(seeing, _LENGTHS[-1]) - shares[-1][-1])
     means = [statistics.fmean(column) for column in zip(*shares, strict=True)]
-    low, high = _interval(gains)
+    low, high = over_seeds(gains).ends
     how = (
         f"copies of {_LENGTHS[-1]} random symbols after {_UPDATES} updates: the share got right "
         f"with attention less that through a summary of {_UNITS} numbers, the lower end of the 95 "
@@ -164,13 +164,6 @@ def _run_bottleneck() -> Iterator[Measured]:
         + ", ".join(f"{m:.3f} at {n}" for m, n in zip(means, _LENGTHS, strict=True))
     )
     yield Measured("001-49", low, how, tuple(gains))
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of ten values: ± 2.262 s / √10, by Student's t."""
-    half = 2.262 * statistics.stdev(values) / math.sqrt(len(values))
-    mean = statistics.fmean(values)
-    return mean - half, mean + half
 
 
 def _draw_bottleneck(path: Path) -> None:
