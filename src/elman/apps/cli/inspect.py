@@ -16,7 +16,7 @@ from elman.errors import SettingError
 if TYPE_CHECKING:
     from elman.inspection.changes import ParameterChange
     from elman.recipes.inspecting.subject import Subject
-    from elman.recipes.lab.plotting import Plot
+    from elman.recipes.panels import Plot
 
 
 def inspect(
@@ -100,7 +100,7 @@ class Shown(NamedTuple):
 
 
 def _draw(plots: "Sequence[Plot]", path: Path) -> None:
-    from elman.recipes.lab.plotting import draw_panels
+    from elman.recipes.panels import draw_panels
 
     if not plots:
         raise SettingError("the views shown have no picture", got="--picture")
@@ -190,11 +190,11 @@ def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
 
     layer = subject.layer(options.layer)
     units = chosen_units(subject, layer, options.unit or ())
+    rows = list(traced(subject, layer, units, options.top))
     if options.csv is not None:
         with writing_atomically(options.csv) as table:
-            write_csv(traced(subject, layer, units, options.top), subject, table)
+            write_csv(rows, subject, table)
         say(f"trace written to {options.csv}")
-    rows = list(traced(subject, layer, units, options.top))
     if shows:
         show_trace(subject, rows)
         if options.unit:

@@ -93,11 +93,10 @@ def show_gates(over_text: Sequence["LayerGates"], vocabulary: Sequence["LayerGat
     console.print(table)
     console.print("low, high: below 0.1 and above 0.9 of a gate, beyond ±0.9 of a candidate")
     for layer in over_text:
-        known = [one for one in layer.time_constants if one > 0.0]
-        if not known:
+        middle = layer.median_time_constant
+        if not middle:
             console.print(f"layer {layer.layer + 1}: nothing is carried past its product")
             continue
-        middle = sorted(known)[len(known) // 2]
         longest = ", ".join(f"{unit + 1} ({_tokens(tau)})" for unit, tau in layer.longest)
         console.print(
             f"layer {layer.layer + 1}: units carry {_tokens(middle)} tokens in the median; longest "

@@ -11,7 +11,7 @@ from elman.apps.cli.output import output_console
 if TYPE_CHECKING:
     from elman.recipes.lab.checking import Finding, LabReport
     from elman.recipes.lab.claims import Expected
-    from elman.recipes.lab.experiment import Experiment, Value
+    from elman.recipes.lab.experiment import Experiment
 
 _STYLES = (("holds", "green"), ("differs", "bold red"))
 
@@ -29,6 +29,8 @@ def show_experiments(experiments: "Sequence[Experiment]") -> None:
 
 def show_findings(report: "LabReport") -> None:
     """Show each claim, what was expected of it, what was measured, and the verdict."""
+    from elman.recipes.lab.claims import told_value
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("claim", "says", "expected", "measured", "verdict"):
         table.add_column(title, overflow="fold")
@@ -57,6 +59,8 @@ def _expected(finding: "Finding") -> str:
 
 def told_expectation(expected: "Expected") -> str:
     """Return an expectation in a few characters, such as `0.605 ± 1e-07` or `≥ 0.99`."""
+    from elman.recipes.lab.claims import told_value
+
     value = expected.value
     if expected.kind == "between":
         assert isinstance(value, Sequence)
@@ -64,14 +68,3 @@ def told_expectation(expected: "Expected") -> str:
     sign = {"equals": "", "at least": "≥ ", "at most": "≤ "}[expected.kind]
     within = f" ± {expected.within:g}" if expected.within else ""
     return f"{sign}{told_value(value)}{within}"
-
-
-def told_value(value: "Value") -> str:
-    """Return a value in as few characters as tell it: seven digits of a number."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.7g}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(told_value(one) for one in value)}]"
-    return str(value)

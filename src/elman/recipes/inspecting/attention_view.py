@@ -13,8 +13,8 @@ from elman.evaluation.attention_picture import draw_attention
 from elman.inspection.attention_figures import AttentionFigures, attention_figures
 from elman.recipes.pair_preparing import target_ids
 from elman.recipes.translating import open_translator
+from elman.recipes.translation_writing import END_TOKEN
 
-END = "[end]"
 PADDING = 8
 """Padded places that the source is read with, so that what falls on them can be seen."""
 
@@ -87,4 +87,6 @@ def attention_view(path: Path, text: str) -> AttentionView:
     assert output.weights_BTS is not None
     figures = attention_figures(output.weights_BTS, lengths_B, steps_B)
     weights_TS = output.weights_BTS[0].double().numpy()
-    return AttentionView(answer.source_tokens, (*answer.target_tokens, END), weights_TS, figures)
+    return AttentionView(
+        answer.source_tokens, (*answer.target_tokens, END_TOKEN), weights_TS, figures
+    )

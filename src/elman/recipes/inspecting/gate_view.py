@@ -43,6 +43,12 @@ class LayerGates:
         order = sorted(range(len(self.time_constants)), key=lambda u: -self.time_constants[u])
         return [(unit, self.time_constants[unit]) for unit in order[:LONGEST]]
 
+    @property
+    def median_time_constant(self) -> float:
+        """That of the units that carry anything; 0 where none does."""
+        known = sorted(tau for tau in self.time_constants if tau > 0.0)
+        return known[len(known) // 2] if known else 0.0
+
     def to_json(self) -> dict[str, object]:
         """Return what JSON can hold; layers and units are numbered from 1."""
         return {

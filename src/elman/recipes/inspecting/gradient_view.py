@@ -7,6 +7,7 @@ import torch
 
 from elman.errors import DataError
 from elman.inspection.gradient_reach import Scalar, gradient_reach
+from elman.inspection.horizon import NOTICEABLE
 from elman.inspection.jacobians import (
     ProductNorms,
     local_jacobians,
@@ -47,7 +48,7 @@ class GradientView:
     @property
     def reach(self) -> int:
         """The largest k whose input still has a hundredth of the largest gradient; 0 at least."""
-        limit = 0.01 * max(self.inputs_K)
+        limit = NOTICEABLE * max(self.inputs_K)
         return max((k for k, norm in enumerate(self.inputs_K) if norm >= limit), default=0)
 
     def to_json(self) -> dict[str, object]:

@@ -8,7 +8,7 @@ import torch
 from elman.evaluation.reach import ReachCurve, reach_curve
 from elman.evaluation.scorers import ModelScorer
 from elman.inspection.gradient_reach import gradient_reach
-from elman.inspection.horizon import PerturbationCurve, perturbation_curve
+from elman.inspection.horizon import NOTICEABLE, PerturbationCurve, perturbation_curve
 from elman.inspection.probes import Probe, probe_memory
 from elman.recipes.inspecting.subject import Subject
 
@@ -35,7 +35,7 @@ class HorizonView:
     @property
     def gradient_horizon(self) -> int:
         """The largest k with a hundredth of the largest gradient."""
-        limit = 0.01 * max(self.gradients)
+        limit = NOTICEABLE * max(self.gradients)
         pairs = zip(self.backs, self.gradients, strict=True)
         return max(back for back, norm in pairs if norm >= limit)
 

@@ -167,10 +167,9 @@ def _gate_rows(layer: LayerGates) -> list[list[str]]:
 
 
 def _carry(layer: LayerGates) -> str:
-    known = sorted(tau for tau in layer.time_constants if tau > 0.0)
-    if not known:
+    middle = layer.median_time_constant
+    if not middle:
         return f"layer {layer.layer + 1} carries nothing past its product"
-    middle = known[len(known) // 2]
     return f"units of layer {layer.layer + 1} carry {middle:.1f} tokens in the median"
 
 

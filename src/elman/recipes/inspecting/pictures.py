@@ -9,7 +9,7 @@ from elman.recipes.inspecting.gate_view import LayerGates
 from elman.recipes.inspecting.gradient_view import GradientView
 from elman.recipes.inspecting.horizon_view import HorizonView
 from elman.recipes.inspecting.tracing import TracedToken
-from elman.recipes.lab.plotting import Plot
+from elman.recipes.panels import Plot
 from elman.text.vocabulary import SPECIALS
 
 MOST_TOKENS = 60

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from elman.checkpoints.run_folder import RunFolder
 from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, RunError, SettingError
 from elman.models.recurrent import RecurrentLanguageModel
@@ -64,7 +65,7 @@ def text_of_file(name: str, path: Path) -> str:
 
     Raises `DataError` for what cannot be read.
     """
-    encoding = open_trained(path).settings.text.encoding
+    encoding = RunFolder.open(path).settings.text.encoding
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         corpus = open_corpus((name,), encoding=encoding, repeats="keep", scratch=Path(scratch))
         return "".join(corpus.chunks())

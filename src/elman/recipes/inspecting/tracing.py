@@ -1,7 +1,7 @@
 """The view trace: each token with what every unit of a layer did and what was expected next."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -113,11 +113,10 @@ def _unit_step(step: CellStep, names: Sequence[str], unit: int) -> UnitStep:
     return UnitStep(unit, parts(step.before), gates, parts(step.after))
 
 
-def write_csv(rows: Iterator[TracedToken], subject: Subject, file: TextIO) -> int:
-    """Write one line a step and unit; return how many steps there were."""
-    writer, count, header = csv.writer(file, lineterminator="\n"), 0, False
+def write_csv(rows: Iterable[TracedToken], subject: Subject, file: TextIO) -> None:
+    """Write one line a step and unit."""
+    writer, header = csv.writer(file, lineterminator="\n"), False
     for row in rows:
-        count += 1
         found = row.step.following
         beginning: list[object] = [row.step.position, row.token, row.following or ""]
         if found is None:
@@ -134,7 +133,6 @@ def write_csv(rows: Iterator[TracedToken], subject: Subject, file: TextIO) -> in
                 writer.writerow([*_COLUMNS, "unit", *columns])
                 header = True
             writer.writerow([*beginning, unit.unit + 1, *columns.values()])
-    return count
 
 
 _COLUMNS = (

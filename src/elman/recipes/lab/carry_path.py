@@ -20,7 +20,7 @@ from elman.cells.elman import ElmanCell
 from elman.cells.gru import GRUCell
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import TEN_SEEDS
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _STEPS, _UNITS = 50, 4

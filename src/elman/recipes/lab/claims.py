@@ -143,3 +143,14 @@ def _number(value: Value) -> Fraction | None:
         return Fraction(value)
     except ValueError:
         return None
+
+
+def told_value(value: Value, digits: int = 7) -> str:
+    """Return a value in as few characters as tell it: so many digits of a number."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(told_value(one, digits) for one in value)}]"
+    return str(value)

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from elman.recipes.lab.claims import told_value
+
 HEAD = """# The claims, measured
 
 Five documents that describe recurrent networks make statements that can be checked. Every one of
@@ -48,9 +50,9 @@ def _row(finding: Mapping[str, Any]) -> str:
     expected, measured = finding["expected"], finding["measured"]
     wanted = finding["reason"] or "–"
     if expected is not None:
-        wanted = f"{_SIGNS[expected['kind']]}{_short(expected['value'])}"
+        wanted = f"{_SIGNS[expected['kind']]}{told_value(expected['value'], DIGITS)}"
         wanted += f" ± {expected['within']:g}" if expected["within"] else ""
-    found = "–" if measured is None else _short(measured["value"])
+    found = "–" if measured is None else told_value(measured["value"], DIGITS)
     cells = (finding["claim"], finding["place"], finding["says"], wanted, found)
     row = (*cells, f"{finding['verdict']}", finding["experiment"] or "–")
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
@@ -62,14 +64,7 @@ _SIGNS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _short(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(map(_short, value))}]"
-    return str(value)
+DIGITS = 6
 
 
 def _main(arguments: Sequence[str]) -> Iterator[str]:

@@ -55,7 +55,7 @@ def _run() -> Iterable[Measured]:
 
 def _draw(path: Path) -> None:
     """Draw what a run and a step of training change, and the state that was not reset."""
-    from elman.recipes.lab.plotting import draw_panels
+    from elman.recipes.panels import draw_panels
 
     draw_panels(path, [_changes, _carried])
 

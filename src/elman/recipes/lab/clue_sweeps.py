@@ -87,7 +87,7 @@ def _run() -> Iterable[Measured]:
 
 def _draw(path: Path) -> None:
     """Draw p(blue) for the blue clue over fillers, over the retention and over the bias of red."""
-    from elman.recipes.lab.plotting import draw_panels
+    from elman.recipes.panels import draw_panels
 
     draw_panels(path, [_over_fillers, _over_retention, _over_bias])
 

@@ -74,7 +74,7 @@ def _run() -> Iterable[Measured]:
 
 def _draw(path: Path) -> None:
     """Draw what is answered to the blue clue by windows of every length, for both pairs."""
-    from elman.recipes.lab.plotting import draw_panels
+    from elman.recipes.panels import draw_panels
 
     draw_panels(path, [_chances])
 

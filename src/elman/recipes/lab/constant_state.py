@@ -18,7 +18,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import RecurrentStack
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import count_steps, kept_for_backward, small_language_model
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 
 _VOCABULARY, _UNITS, _LAYERS = 9, 6, 2
 _SIZES = ("model.kind=elman", f"model.hidden_size={_UNITS}", "model.embedding_size=4")

@@ -24,7 +24,7 @@ from elman.layers.embedding import Embedding
 from elman.layers.stack import RecurrentStack
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured, Value
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.recipes.preparing import in_direction
 from elman.seeding import generator
 from elman.training.truncation import carry, reset

@@ -26,7 +26,7 @@ from elman.models.ngram.smoothing import Smoothing, SmoothingOptions, estimate
 from elman.models.ngram_model import NgramLanguageModel
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.text.building import learn_and_encode
 

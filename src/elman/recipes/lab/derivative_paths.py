@@ -26,7 +26,7 @@ from elman.layers.recurrence import recur
 from elman.losses import IGNORED, token_loss
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _PLAN = KernelPlan("reference")

@@ -18,7 +18,7 @@ from elman.layers.attention import MultiHeadAttention
 from elman.layers.embedding import Embedding
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.over_seeds import over_seeds
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _SIZE, _STEPS = 16, 60

@@ -16,7 +16,7 @@ from elman.cells.elman import ElmanCell
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 
 _STEPS = 50
 

@@ -15,8 +15,8 @@ from elman.evaluation.translation_report import forced_score, num_in_place
 from elman.kernels.dispatch import KernelPlan
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import TEN_SEEDS
-from elman.recipes.lab.plotting import draw_panels
 from elman.recipes.lab.reversal_task import TrainedReverser, trained_reverser
+from elman.recipes.panels import draw_panels
 
 _UPDATES = 150
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from elman.data.first_token import first_token_batch
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
 from elman.recipes.lag_tasks import HELD_OUT_SEED, LAG_TASKS, NUM_HELD_OUT
 from elman.recipes.long_lags import (
     CAP,
@@ -31,6 +30,7 @@ from elman.recipes.long_lags import (
     lag_trials,
     read_trial,
 )
+from elman.recipes.panels import draw_panels
 
 _FOLDER = Path("lab-results") / "long-lags"
 _CLAIMED: Sequence[LagModelName] = ("rnn", "lstm", "open-lstm")

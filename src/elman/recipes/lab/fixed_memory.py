@@ -20,7 +20,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.attention import DotAttention
 from elman.layers.stack import RecurrentStack, StackState, flat_state
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _INPUTS, _UNITS = 16, 32

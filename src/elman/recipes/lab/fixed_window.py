@@ -23,7 +23,7 @@ from elman.models.ngram.smoothing import SmoothingOptions, estimate
 from elman.models.ngram_model import NgramLanguageModel
 from elman.models.window import WindowLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.text.words import split_words
 

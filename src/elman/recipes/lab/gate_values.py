@@ -21,7 +21,7 @@ from elman.cells.lstm import LSTMCell
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _STEPS = 40

@@ -23,7 +23,7 @@ from elman.cells.supplied import joined_matrix, split_matrix
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
 from elman.recipes.lab.experiment import Experiment, Measured, Value
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _UNITS, _WIDTH, _SEEDS = 4, 3, range(1, 11)

@@ -25,7 +25,7 @@ from elman.layers.attention import MultiHeadAttention
 from elman.layers.recurrence import recur
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.over_seeds import over_seeds
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _INPUTS, _UNITS, _STEPS = 16, 32, 60

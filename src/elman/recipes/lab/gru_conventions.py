@@ -22,7 +22,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import TEN_SEEDS
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _INPUTS = (1.0, -2.0)

@@ -16,7 +16,7 @@ import numpy as np
 from elman.data.batches import TokenBatch
 from elman.data.streams import StreamBatches
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 
 _LAST = 24
 _LANES = 4

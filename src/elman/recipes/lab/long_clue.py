@@ -67,7 +67,7 @@ def _run() -> Iterable[Measured]:
 
 def _draw(path: Path) -> None:
     """Draw the clue's unit over the nine readings beside what it must exceed, and the answers."""
-    from elman.recipes.lab.plotting import draw_panels
+    from elman.recipes.panels import draw_panels
 
     draw_panels(path, [_units, _chances])
 

@@ -18,7 +18,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
 from elman.layers.stack import RecurrentStack, flat_state
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _WORDS = ("dog", "bites", "man")

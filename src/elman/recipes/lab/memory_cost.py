@@ -23,7 +23,7 @@ from elman.recipes.lab.instruments import (
     lecture_model,
     small_language_model,
 )
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 
 _SIZES = ((8, 3, 4), (16, 3, 4), (16, 6, 4), (16, 6, 8))
 """S, U, D: each axis doubled in turn."""

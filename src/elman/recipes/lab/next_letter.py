@@ -22,7 +22,7 @@ from elman.losses import token_nats
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import count_steps, letter_tokenizer, small_language_model
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
 from elman.training.language_objective import LanguageObjective

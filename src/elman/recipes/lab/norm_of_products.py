@@ -18,7 +18,7 @@ from elman.cells.elman import ElmanCell
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _SHEAR = ((0.9, 1.0), (0.0, 0.9))

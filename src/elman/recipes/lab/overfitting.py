@@ -24,7 +24,7 @@ from elman.losses import LossSum
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import TEN_SEEDS, letter_tokenizer
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.text.tokenizer import Tokenizer
 from elman.training.events import TrainingEvent, ValidationEvent

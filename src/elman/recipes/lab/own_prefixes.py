@@ -25,7 +25,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.over_seeds import over_seeds
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer

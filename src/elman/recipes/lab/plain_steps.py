@@ -28,7 +28,7 @@ from elman.layers.recurrence import recur
 from elman.losses import token_nats
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured, Value
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _PLAN = KernelPlan("reference")

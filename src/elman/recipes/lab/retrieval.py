@@ -22,7 +22,7 @@ from elman.layers.attention import (
     build_attention,
 )
 from elman.recipes.lab.experiment import Experiment, Measured, Value
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _STATES = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))

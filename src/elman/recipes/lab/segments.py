@@ -24,7 +24,7 @@ from elman.losses import token_loss, token_nats
 from elman.models.language_models import new_language_model
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.training.language_objective import LanguageObjective
 from elman.training.loop import Trainer

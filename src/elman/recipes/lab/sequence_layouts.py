@@ -27,7 +27,7 @@ from elman.models.encoder_decoder import EncoderDecoder
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.models.tagger import SequenceTagger
 from elman.recipes.lab.experiment import Experiment, Measured, Value
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _BATCH, _STEPS, _WIDTH, _UNITS, _WORDS = 2, 5, 3, 4, 6

@@ -82,7 +82,7 @@ def _run() -> Iterable[Measured]:
 
 def _draw(path: Path) -> None:
     """Draw the three readings unfolded: what goes in, the state, what is answered."""
-    from elman.recipes.lab.plotting import draw_panels
+    from elman.recipes.panels import draw_panels
 
     draw_panels(path, [_unfolded_red, _unfolded_blue])
 

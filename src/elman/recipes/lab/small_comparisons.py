@@ -23,7 +23,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.models.language_models import new_language_model
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.over_seeds import over_seeds
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.text.building import learn_and_encode
 from elman.training.fitting import fit

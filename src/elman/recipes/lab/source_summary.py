@@ -29,7 +29,7 @@ from elman.losses import token_loss
 from elman.models.encoder_decoder import EncoderDecoder, shifted
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 from elman.recipes.lab.over_seeds import over_seeds
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 from elman.training.loop import Trainer
 from elman.training.translation_objective import TranslationObjective

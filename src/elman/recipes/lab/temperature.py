@@ -17,7 +17,7 @@ import numpy.typing as npt
 from elman.decoding.filters import SamplingSettings, apply_filters, scale_temperature
 from elman.decoding.sampling import draw
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 
 _Row: TypeAlias = npt.NDArray[np.float64]
 

@@ -26,8 +26,8 @@ from elman.models.attending_decoder import SourceView
 from elman.models.encoder_decoder import EncoderDecoder, shifted
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import TEN_SEEDS
-from elman.recipes.lab.plotting import draw_panels
 from elman.recipes.lab.reversal_task import ReversalLetters, reversal_letters, trained_reverser
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _Fault = Literal["none", "loss", "source", "lengths", "zero vector", "wrong axis"]

@@ -26,7 +26,7 @@ from elman.models.attending_decoder import SourceView
 from elman.models.encoder_decoder import EncoderDecoder
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.instruments import lecture_model
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.recipes.presets import PRESETS
 from elman.recipes.translate import BASE
 from elman.training.schedules import rate

@@ -25,7 +25,7 @@ from elman.losses import token_loss
 from elman.models.language import LanguageModel
 from elman.models.language_models import new_language_model
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _STEPS = 12

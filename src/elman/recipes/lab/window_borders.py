@@ -20,7 +20,7 @@ from elman.cells.supplied import supply
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.recurrence import recur
 from elman.recipes.lab.experiment import Experiment, Measured
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.training.clipping import measure_gradients
 from elman.training.optimisers import apply_gradients
 from elman.training.plain_sgd import PlainSGD

@@ -25,7 +25,7 @@ from elman.layers.recurrence import recur
 from elman.models.bag_of_words import BagOfWords
 from elman.recipes.lab.experiment import Experiment, Measured
 from elman.recipes.lab.over_seeds import over_seeds
-from elman.recipes.lab.plotting import draw_panels
+from elman.recipes.panels import draw_panels
 from elman.seeding import generator
 
 _BITE = (("dog", "bites", "man"), ("man", "bites", "dog"))

@@ -1,4 +1,4 @@
-"""Pictures of the laboratory: panels side by side, all in one hand."""
+"""Pictures of panels side by side, those of the laboratory and of a run, all in one hand."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
