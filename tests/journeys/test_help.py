@@ -80,8 +80,8 @@ def test_an_unknown_verb_names_the_nearest(elman: Elman) -> None:
         (
             "trian lm",
             "elman has no such command; got trian; allowed: demo, score, compare, predict, "
-            "generate, inspect, lab, convert, bench, train, data; did you mean train? see elman "
-            "--help",
+            "generate, inspect, diagnose, lab, convert, bench, train, data; did you mean train? "
+            "see elman --help",
         ),
         (
             "train xyzzy",

@@ -62,16 +62,32 @@ def perturbation_curve(
     draw = np.random.default_rng(seed)
     ends_N = longest + draw.integers(0, len(ids_N) - longest, num_positions)
     rows_NL = np.stack([ids_N[end - longest : end] for end in ends_N]).astype(np.int64)
+    return perturbation_of_rows(model, rows_NL, ids_N, backs, plan=plan, draw=draw)
+
+
+def perturbation_of_rows(
+    model: LanguageModel,
+    rows_NL: npt.NDArray[np.int64],
+    others_N: npt.NDArray[np.integer],
+    backs: Sequence[int],
+    *,
+    plan: KernelPlan,
+    draw: np.random.Generator,
+) -> PerturbationCurve:
+    """Return the effect at the end of each row of the token k back, one of `others_N` instead.
+
+    Rows are read from the state before any token; each k is less than their length.
+    """
     as_they_are_NV = _next_log_probs(model, rows_NL, plan)
     nats, errors = [], []
     for back in backs:
         changed_NL = rows_NL.copy()
-        changed_NL[:, -1 - back] = _others(rows_NL[:, -1 - back], ids_N, draw)
+        changed_NL[:, -1 - back] = _others(rows_NL[:, -1 - back], others_N, draw)
         log_probs_NV = _next_log_probs(model, changed_NL, plan)
         effect_N = (as_they_are_NV.exp() * (as_they_are_NV - log_probs_NV)).nansum(dim=1)
         nats.append(effect_N.mean().item())
-        errors.append(effect_N.std().item() / num_positions**0.5)
-    return PerturbationCurve(tuple(backs), tuple(nats), tuple(errors), num_positions)
+        errors.append(effect_N.std().item() / len(rows_NL) ** 0.5)
+    return PerturbationCurve(tuple(backs), tuple(nats), tuple(errors), len(rows_NL))
 
 
 def _others(

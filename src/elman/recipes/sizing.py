@@ -30,6 +30,13 @@ PLAIN_WORD_RATE = 0.003
 WORD_RATE = 0.012
 """Rate of AdamW for word models: on two texts better than 0.006 and 0.003, and than Muon."""
 
+LONG_TIME = 3600.0
+"""Seconds from which a Transformer of 256 units sees enough text; with less it has 128, and AdamW:
+Muon's products cost as much as those of so small a model."""
+
+TRANSFORMER_RATE = 0.002
+"""Rate of AdamW for a Transformer of 128 units."""
+
 LEAST_BFLOAT16_UNITS = 128
 """Layers narrower than this gain nothing from products in bfloat16."""
 
@@ -45,7 +52,7 @@ def suggested_settings(
     words = early.text.level in ("word", "bpe")
     suggestions = []
     if early.model.kind == "transformer":
-        suggestions += _for_transformer(early, num_tokens)
+        suggestions += _for_transformer(early, num_tokens, budget_seconds)
     elif early.text.unit == "line":
         suggestions += _for_lines(early, num_tokens)
     elif words:
@@ -174,20 +181,26 @@ def _high_rate(early: Settings, rate: float) -> list[str]:
     return ["training.optimizer=adamw", *own]
 
 
-def _for_transformer(early: Settings, num_tokens: int) -> list[str]:
-    small = num_tokens < 100_000
-    tied = early.text.level in ("word", "bpe") and _may_tie(early.model)
+def _for_transformer(early: Settings, num_tokens: int, budget_seconds: float | None) -> list[str]:
+    few = num_tokens < 100_000
+    brief = budget_seconds is not None and budget_seconds < LONG_TIME
+    words = early.text.level in ("word", "bpe")
     suggestions = [
-        f"model.hidden_size={128 if small else 256}",
-        f"model.num_layers={2 if small else 4}",
-        f"model.dropout={0.2 if small else 0.1}",
-        f"training.batch_size={8 if small else 16}",
-        f"model.tie_weights={str(tied).lower()}",
+        f"model.hidden_size={128 if few or brief else 256}",
+        f"model.num_layers={2 if few else 4}",
+        f"model.dropout={0.2 if few else 0.1}",
+        f"training.batch_size={8 if few or brief else 16}",
+        f"model.tie_weights={str(words and _may_tie(early.model)).lower()}",
     ]
-    if early.text.level in ("word", "bpe"):
+    if words:
         suggestions += _split_softmax(early)
     if early.text.unit == "stream":
-        suggestions.append("training.window=128")
+        suggestions.append(f"training.window={64 if brief else 128}")
+    usual, asked = Settings().training, early.training
+    if brief and asked.optimizer in (usual.optimizer, "adamw"):
+        own = asked.learning_rate != usual.learning_rate
+        rate = [] if own else [f"training.learning_rate={TRANSFORMER_RATE}"]
+        suggestions += ["training.optimizer=adamw", *rate]
     return suggestions
 
 

@@ -20,6 +20,7 @@ from elman.apps.cli.compare import compare
 from elman.apps.cli.convert import convert
 from elman.apps.cli.data import data
 from elman.apps.cli.demo import demo
+from elman.apps.cli.diagnose import diagnose
 from elman.apps.cli.generate import generate
 from elman.apps.cli.inspect import inspect
 from elman.apps.cli.interrupts import EXIT_INTERRUPTED
@@ -46,7 +47,9 @@ def build_app() -> App:
         console=Console(highlight=False),
         error_console=Console(stderr=True, highlight=False),
     )
-    for verb in (demo, score, compare, predict, generate, inspect, lab, convert, bench):
+    for verb in (
+        *(demo, score, compare, predict, generate, inspect, diagnose, lab, convert, bench),
+    ):
         app.command(verb)
     app.command(train)
     app.command(data)

@@ -1,0 +1,112 @@
+"""Every question that is asked of a run, in order, and what was found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.diagnosing import (
+    learning_faults,
+    reach_faults,
+    state_faults,
+    text_faults,
+    weight_faults,
+)
+from elman.recipes.diagnosing.evidence import Evidence, evidence_of
+from elman.recipes.diagnosing.fault import FAULTS, Fault
+
+Question = Callable[[Evidence], Fault | None]
+
+_OF_METRICS: Mapping[str, Question] = MappingProxyType(
+    {
+        "unfinished": learning_faults.unfinished,
+        "rate-too-high": learning_faults.rate_too_high,
+        "overfitting": learning_faults.overfitting,
+    }
+)
+_OF_WEIGHTS: Mapping[str, Question] = MappingProxyType(
+    {"broken-weights": weight_faults.broken_weights, "broken-state": state_faults.broken_state}
+)
+_OF_TEXT: Mapping[str, Question] = MappingProxyType(
+    {
+        "nothing-learnt": learning_faults.nothing_learnt,
+        "blank-vectors": weight_faults.blank_vectors,
+        "held-out-in-training": text_faults.held_out_in_training,
+        "repeated-training-text": text_faults.repeated_training_text,
+        "unknown-tokens": text_faults.unknown_tokens,
+        "another-text-held-out": text_faults.another_text_held_out,
+        "padding-in-text": text_faults.padding_in_text,
+        "too-little-held-out": text_faults.too_little_held_out,
+    }
+)
+_OF_MODELS: Mapping[str, Question] = MappingProxyType(
+    {
+        "overconfident": weight_faults.overconfident,
+        "biased-output": weight_faults.biased_output,
+        "input-ignored": reach_faults.input_ignored,
+        "padding-leaks": state_faults.padding_leaks,
+        "neighbours-leak": state_faults.neighbours_leak,
+        "state-across-lines": state_faults.state_across_lines,
+    }
+)
+_OF_RECURRENCES: Mapping[str, Question] = MappingProxyType(
+    {
+        "vanishing-reach": reach_faults.vanishing_reach,
+        "exploding-reach": reach_faults.exploding_reach,
+        "saturated-gates": reach_faults.saturated_gates,
+        "closed-forget-gates": reach_faults.closed_forget_gates,
+        "dead-units": reach_faults.dead_units,
+        "window-too-short": reach_faults.window_too_short,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The faults of a run among the kinds `asked` about, and a line for each thing left out."""
+
+    path: Path
+    asked: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kinds that were found."""
+        return tuple(fault.name for fault in self.faults)
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON can hold."""
+        return {
+            "run": str(self.path),
+            "faults": [fault.to_json() for fault in self.faults],
+            "not_found": [name for name in self.asked if name not in self.names],
+            "left_out": list(self.left_out),
+        }
+
+
+def diagnosis_of(path: Path) -> Diagnosis:
+    """Return what is wrong with the run at `path`; nothing of it is changed.
+
+    Raises `RunError` where there is none.
+    """
+    evidence = evidence_of(path)
+    questions = questions_for(evidence)
+    asked = tuple(name for name in FAULTS if name in questions)
+    found = [fault for name in asked if (fault := questions[name](evidence)) is not None]
+    return Diagnosis(path, asked, tuple(found), evidence.left_out)
+
+
+def questions_for(evidence: Evidence) -> dict[str, Question]:
+    """Return what can be asked of such a run with what there is of it, by the name of the fault."""
+    questions = dict(_OF_WEIGHTS)
+    if evidence.updates:
+        questions |= _OF_METRICS
+    if evidence.text is not None:
+        questions |= _OF_TEXT
+    if evidence.passages is not None:
+        questions |= _OF_MODELS
+        if isinstance(evidence.passages.model, RecurrentLanguageModel):
+            questions |= _OF_RECURRENCES
+    return questions

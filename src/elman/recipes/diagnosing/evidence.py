@@ -1,0 +1,216 @@
+"""What a diagnosis looks at: the metrics, weights, saved state and text of one run."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from elman.checkpoints.run_folder import STATE, RunFolder
+from elman.checkpoints.tensor_file import read_tensor_file
+from elman.config.settings import Settings
+from elman.data.token_array import LineArray
+from elman.errors import ElmanError
+from elman.recipes.diagnosing.passages import Passages, passages_of
+from elman.recipes.preparing import Part, PreparedText, reopen_prepared
+from elman.recipes.trained import TrainedModel, open_trained
+from elman.text.tokenizer_file import tokenizer_from_json
+
+MOST_TRAINING_TOKENS = 5_000_000
+MOST_HELD_OUT_TOKENS = 500_000
+"""Tokens of a part that are looked at, from its beginning."""
+
+
+class Update(NamedTuple):
+    """A row of the metrics: nats a token before the update (None: no number), recent nats, rate."""
+
+    update: int
+    nats: float | None
+    smoothed: float | None
+    skipped: bool
+    rate: float
+
+
+class Validation(NamedTuple):
+    """A row of the metrics: held-out nats a token after an update, and recent training nats."""
+
+    update: int
+    nats: float | None
+    training_nats: float | None
+
+
+class PartText(NamedTuple):
+    """Tokens of one part as targets, with stop marks after lines, and where lines begin in them.
+
+    starts_N is empty for a stream. `num_tokens` and `num_unknown` are of the whole part.
+    """
+
+    ids_N: npt.NDArray[np.int64]
+    starts_N: npt.NDArray[np.int64]
+    num_tokens: int
+    num_unknown: int
+
+    def lines(self) -> list[npt.NDArray[np.int64]]:
+        """Return the lines with their stop marks; none for a stream."""
+        return np.split(self.ids_N, self.starts_N[1:]) if len(self.starts_N) else []
+
+
+class TextEvidence(NamedTuple):
+    """What was learnt from, and what was held out: the validation part, or else the test part."""
+
+    train: PartText
+    held_out: PartText | None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All there is of a run. What could not be read is None or empty, with a line in `left_out`.
+
+    weights, carried: tensors by name, as the files have them. passages: rows of held-out tokens
+    that the model reads.
+    """
+
+    folder: RunFolder
+    is_finished: bool
+    updates: tuple[Update, ...]
+    validations: tuple[Validation, ...]
+    weights: Mapping[str, Tensor]
+    carried: Mapping[str, Tensor]
+    text: TextEvidence | None
+    trained: TrainedModel | None
+    passages: Passages | None
+    left_out: tuple[str, ...]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the run."""
+        return self.folder.settings
+
+
+def evidence_of(path: Path) -> Evidence:
+    """Return what is known of the run at `path`.
+
+    Raises `RunError` where there is no run to open.
+    """
+    folder = RunFolder.open(path)
+    left_out = list[str]()
+    manifest = folder.read_manifest() if (path / "manifest.json").exists() else None
+    rows = folder.read_metrics()
+    weights, _ = folder.map_weights()
+    finite = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
+    is_language = folder.settings.model.task == "lm"
+    if not rows:
+        left_out.append("there are no metrics: how it learnt was not looked at")
+    text = None
+    if not is_language:
+        left_out.append(
+            f"model.task = {folder.settings.model.task}: gates and text were not looked at; "
+            "elman data check compares its files"
+        )
+    elif manifest is not None:
+        text = _text(folder, manifest.data, left_out)
+    trained = open_trained(path) if is_language and finite else None
+    passages = None
+    if trained is not None and text is not None:
+        held_out = text.held_out or text.train
+        passages = passages_of(held_out.ids_N, held_out.lines(), trained)
+        if passages is None:
+            left_out.append("the held-out text is too short: the model was not run on it")
+    return Evidence(
+        folder,
+        manifest is None or manifest.is_finished,
+        tuple(_updates(rows)),
+        tuple(_validations(rows)),
+        weights,
+        _carried(path, left_out),
+        text,
+        trained,
+        passages,
+        tuple(left_out),
+    )
+
+
+def _text(
+    folder: RunFolder, recorded: Mapping[str, object], left_out: list[str]
+) -> TextEvidence | None:
+    """Return the text that the run began with, read again from its files."""
+    try:
+        tokenizer = tokenizer_from_json(folder.tokenizer_json)
+        with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+            prepared = reopen_prepared(folder.settings, tokenizer, Path(scratch), recorded)
+            return _both_parts(prepared)
+    except (ElmanError, OSError) as error:
+        left_out.append(f"its text could not be read again, and was not looked at: {error}")
+        return None
+
+
+def _both_parts(prepared: PreparedText) -> TextEvidence:
+    boundary = prepared.tokenizer.vocabulary.boundary_id
+    parts = prepared.parts
+    chosen = parts.get("valid") or parts.get("test")
+    return TextEvidence(
+        _part(parts["train"], boundary, MOST_TRAINING_TOKENS),
+        None if chosen is None else _part(chosen, boundary, MOST_HELD_OUT_TOKENS),
+    )
+
+
+def _part(part: Part, boundary: int | None, most: int) -> PartText:
+    if not isinstance(part.ids, LineArray):
+        ids_N = np.array(part.ids[:most], dtype=np.int64)
+        return PartText(ids_N, np.zeros(0, np.int64), part.num_predicted, part.unknown)
+    assert boundary is not None
+    lines, size = [], 0
+    for line in part.ids.framed(boundary):
+        lines.append(line[1:])
+        size += len(line) - 1
+        if size >= most:
+            break
+    lengths_N = np.array([len(line) for line in lines], dtype=np.int64)
+    ids_N = np.concatenate(lines) if lines else np.zeros(0, np.int64)
+    return PartText(ids_N, lengths_N.cumsum() - lengths_N, part.num_predicted, part.unknown)
+
+
+def _carried(path: Path, left_out: list[str]) -> Mapping[str, Tensor]:
+    """Return the state that each lane was left in, by name; nothing where none was saved."""
+    if not (path / STATE).is_file():
+        return {}
+    tensors = read_tensor_file(path / STATE, "training state").tensors
+    found = {name: each for name, each in tensors.items() if name.startswith("carried.")}
+    if not found:
+        left_out.append("no carried state was saved: none was looked at")
+    return found
+
+
+def _updates(rows: list[dict[str, object]]) -> list[Update]:
+    return [
+        Update(
+            cast(int, row["update"]),
+            _number(row.get("nats_per_token")),
+            _number(row.get("smoothed_nats")),
+            bool(row.get("skipped")),
+            _number(row.get("rate")) or 0.0,
+        )
+        for row in rows
+        if row.get("event") == "update"
+    ]
+
+
+def _validations(rows: list[dict[str, object]]) -> list[Validation]:
+    return [
+        Validation(
+            cast(int, row["update"]),
+            _number(row.get("nats_per_token")),
+            _number(row.get("training_nats")),
+        )
+        for row in rows
+        if row.get("event") == "validation"
+    ]
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,219 @@
+"""What the text tells: held-out text that is known already, unlike the rest, or filled up."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from elman.evaluation.units import percent
+from elman.recipes.diagnosing.evidence import Evidence, PartText
+from elman.recipes.diagnosing.fault import Fault
+from elman.recipes.diagnosing.learning_faults import single_token_nats
+from elman.recipes.diagnosing.passages import line_ends
+from elman.recipes.text_notices import FEW_TOKENS
+
+LONG_PASSAGE: Mapping[str, int] = MappingProxyType({"char": 50, "byte": 50, "word": 12, "bpe": 20})
+"""Tokens in a row that two texts do not share by chance."""
+LEAKED = 0.05
+"""Share of a held-out stream in passages that the training text has too."""
+LEAKED_LINES = 0.2
+"""Share of held-out lines that the training text has too."""
+REPEATED = 0.25
+"""Share of the training text in passages, or lines, that it had before."""
+UNKNOWN, UNKNOWN_WORDS = 0.02, 0.2
+"""Share of unknown tokens of a held-out text: characters and pieces, and words."""
+APART, WORDS_APART = 0.35, 1.0
+"""Nats a token by which held-out text is further from the training text than that from itself."""
+FILLING_RUN = 6
+"""Equal tokens in a row before a line's end."""
+FILLED = 0.1
+"""Share of the training text in such runs."""
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+def too_little_held_out(evidence: Evidence) -> Fault | None:
+    """Find a held-out part too small for a figure."""
+    part = _held_out(evidence)
+    if part is None or part.num_tokens >= FEW_TOKENS:
+        return None
+    data = evidence.settings.data
+    return Fault(
+        "too-little-held-out",
+        f"{part.num_tokens:,} tokens, where {FEW_TOKENS:,} are a beginning: what was chosen by "
+        "them was chosen by chance",
+        f"data.valid_fraction (now {data.valid_fraction:g}) higher, or a longer text in data.valid",
+        {"tokens": part.num_tokens},
+    )
+
+
+def held_out_in_training(evidence: Evidence) -> Fault | None:
+    """Find held-out passages, or lines, that the training text has word for word."""
+    part = _held_out(evidence)
+    if part is None or evidence.text is None:
+        return None
+    train, length = evidence.text.train, _passage_length(evidence)
+    if len(part.starts_N):
+        known = {line.tobytes() for line in train.lines()}
+        lines = part.lines()
+        share = sum(line.tobytes() in known for line in lines) / max(len(lines), 1)
+        what, limit = "lines", LEAKED_LINES
+    else:
+        share = _covered(part.ids_N, train.ids_N, length)
+        what, limit = f"text, in passages of {length} tokens and more,", LEAKED
+    if share < limit:
+        return None
+    return Fault(
+        "held-out-in-training",
+        f"{percent(share)} of the held-out {what} can be read in the training text: its figures "
+        "are of what is known by heart",
+        "data.repeats = drop before the text is split, or other files in data.valid and data.test",
+        {"share": share},
+    )
+
+
+def repeated_training_text(evidence: Evidence) -> Fault | None:
+    """Find a training text much of which is there more than once."""
+    if evidence.text is None:
+        return None
+    train, length = evidence.text.train, _passage_length(evidence)
+    if len(train.starts_N):
+        lines = [line.tobytes() for line in train.lines()]
+        share = 1.0 - len(set(lines)) / max(len(lines), 1)
+    else:
+        share = _repeated(train.ids_N, length)
+    if share < REPEATED:
+        return None
+    return Fault(
+        "repeated-training-text",
+        f"{percent(share)} of it was there before: it weighs more than the rest and is soon known "
+        "by heart",
+        "data.repeats = drop",
+        {"share": share},
+    )
+
+
+def unknown_tokens(evidence: Evidence) -> Fault | None:
+    """Find held-out text much of which the vocabulary does not know."""
+    part = _held_out(evidence)
+    if part is None:
+        return None
+    settings = evidence.settings.text
+    limit = UNKNOWN_WORDS if settings.level == "word" else UNKNOWN
+    share = part.num_unknown / max(part.num_tokens, 1)
+    if share < limit:
+        return None
+    return Fault(
+        "unknown-tokens",
+        f"{percent(share)} of its tokens are unknown: what follows them is guessed",
+        "text.level = bpe or byte, which know every text; or more text to learn from",
+        {"share": share},
+    )
+
+
+def another_text_held_out(evidence: Evidence) -> Fault | None:
+    """Find held-out text whose tokens are distributed otherwise than those learnt from."""
+    part = _held_out(evidence)
+    if part is None or evidence.text is None or part.num_tokens < FEW_TOKENS:
+        return None
+    train = evidence.text.train
+    cost, own = single_token_nats(train, part), single_token_nats(train, train)
+    apart = cost - own
+    words = evidence.settings.text.level in ("word", "bpe")
+    if apart < (WORDS_APART if words else APART):
+        return None
+    return Fault(
+        "another-text-held-out",
+        f"its single tokens cost {cost:.2f} nats by the frequencies of the training text, which "
+        f"itself costs {own:.2f}",
+        "data.valid and data.test of the same kind as data.train, or data.split = shuffled",
+        {"nats_apart": apart},
+    )
+
+
+def padding_in_text(evidence: Evidence) -> Fault | None:
+    """Find lines that were filled up to one length with a symbol."""
+    if evidence.text is None or evidence.trained is None:
+        return None
+    tokenizer, train = evidence.trained.tokenizer, evidence.text.train
+    filling_N = _runs_before_ends(train.ids_N, line_ends(tokenizer))
+    share = float(filling_N.sum() / max(len(train.ids_N), 1))
+    if share < FILLED:
+        return None
+    name = tokenizer.token_text(int(np.bincount(np.repeat(train.ids_N, filling_N)).argmax()))
+    return Fault(
+        "padding-in-text",
+        f"{percent(share)} of the training text are runs of {name} at the ends of lines, "
+        "which the model learns to predict and is praised for",
+        "take them out of the text: batches are padded by elman itself, and masked",
+        {"share": share},
+    )
+
+
+def _runs_before_ends(
+    ids_N: npt.NDArray[np.int64], ends_V: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Return at the last token of each run of equal tokens before a line's end its length, else 0.
+
+    Runs shorter than `FILLING_RUN` count nothing.
+    """
+    change_N = np.flatnonzero(np.diff(ids_N, append=-1))
+    lengths_N = np.diff(change_N, prepend=-1)
+    found_N = np.zeros(len(ids_N), np.int64)
+    followed_N = np.append(ends_V[ids_N[1:]], True)[change_N]
+    filling_N = followed_N & (lengths_N >= FILLING_RUN) & ~ends_V[ids_N[change_N]]
+    found_N[change_N[filling_N]] = lengths_N[filling_N]
+    return found_N
+
+
+def _held_out(evidence: Evidence) -> PartText | None:
+    return None if evidence.text is None else evidence.text.held_out
+
+
+def _passage_length(evidence: Evidence) -> int:
+    return LONG_PASSAGE[evidence.settings.text.level]
+
+
+def _hashes(ids_N: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.uint64]:
+    """Return a hash of each passage of `length` tokens: equal passages have equal ones.
+
+    A passage that is half one token over and over says nothing, and has 0.
+    """
+    size = len(ids_N) - length + 1
+    found_N = np.zeros(max(size, 0), np.uint64)
+    tokens_N = ids_N.astype(np.uint64) + np.uint64(1)
+    for offset in range(length if size > 0 else 0):
+        found_N = found_N * _FACTOR + tokens_N[offset : offset + size]
+        found_N ^= found_N >> np.uint64(29)
+    same_N = np.concatenate(([0], (ids_N[1:] == ids_N[:-1]).cumsum()))
+    if size > 0:
+        dull_N = same_N[length - 1 :] - same_N[:size] > length // 2
+        found_N[dull_N] = np.uint64(0)
+    return found_N
+
+
+def _covered(ids_N: npt.NDArray[np.int64], known_N: npt.NDArray[np.int64], length: int) -> float:
+    """Return the share of the tokens that lie in a passage which `known_N` has too."""
+    hashes_N = _hashes(ids_N, length)
+    found_N = np.isin(hashes_N, _hashes(known_N, length)) & (hashes_N > 0)
+    return _share_covered(found_N, len(ids_N), length)
+
+
+def _repeated(ids_N: npt.NDArray[np.int64], length: int) -> float:
+    """Return the share of the tokens that lie in a passage which stands earlier in the text."""
+    hashes_N = _hashes(ids_N, length)
+    _, first_N = np.unique(hashes_N, return_index=True)
+    again_N = hashes_N > 0
+    again_N[first_N] = False
+    return _share_covered(again_N, len(ids_N), length)
+
+
+def _share_covered(starts_N: npt.NDArray[np.bool_], size: int, length: int) -> float:
+    """Return the share of `size` tokens within `length` of a start."""
+    if not len(starts_N):
+        return 0.0
+    steps_N = np.zeros(size + 1, np.int64)
+    places = np.flatnonzero(starts_N)
+    np.add.at(steps_N, places, 1)
+    np.add.at(steps_N, places + length, -1)
+    return float((steps_N[:size].cumsum() > 0).mean())

@@ -1,0 +1,154 @@
+"""Questions asked of evidence that was made by hand, where the answer is plain."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elman.recipes.diagnosing import learning_faults, text_faults
+from elman.recipes.diagnosing.diagnosis import diagnosis_of
+from elman.recipes.diagnosing.evidence import (
+    Evidence,
+    PartText,
+    TextEvidence,
+    Update,
+    Validation,
+)
+
+NO_LINES = np.zeros(0, np.int64)
+
+
+def part(text: str, unknown: int = 0) -> PartText:
+    """A stream of characters by their code points."""
+    return PartText(np.array([ord(sign) for sign in text]), NO_LINES, len(text), unknown)
+
+
+def lines(*texts: str) -> PartText:
+    """Lines with their stop marks, 0."""
+    ids = [np.array([*map(ord, text), 0]) for text in texts]
+    lengths_N = np.array([len(line) for line in ids])
+    ids_N = np.concatenate(ids)
+    return PartText(ids_N, lengths_N.cumsum() - lengths_N, len(ids_N), 0)
+
+
+def chance_text(size: int, seed: int) -> str:
+    """Letters by chance: no passage of it comes twice."""
+    return "".join(np.random.default_rng(seed).choice(list("abcdefghij"), size))
+
+
+def updates(*nats: float, skipped: bool = False) -> tuple[Update, ...]:
+    """Rows of metrics, one for each recent loss."""
+    return tuple(
+        Update(number, each, each, skipped, 0.05) for number, each in enumerate(nats, start=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("nats", "is_found"),
+    [((3.0, 2.0, 1.0), False), ((3.0, 2.0, 2.2, 1.9), False), ((3.0, 2.0, 2.5, 1.9), True)],
+)
+def test_a_loss_that_rises_tells_of_the_rate(
+    bare: Evidence, nats: tuple[float, ...], is_found: bool
+) -> None:
+    fault = learning_faults.rate_too_high(replace(bare, updates=updates(*nats)))
+    assert (fault is not None) == is_found
+    if fault is not None:
+        assert fault.figures["rise"] == pytest.approx(0.5)
+        assert "0.017" in fault.change
+
+
+def test_updates_that_were_no_numbers_tell_of_the_rate(bare: Evidence) -> None:
+    fault = learning_faults.rate_too_high(replace(bare, updates=updates(1.0, skipped=True)))
+    assert fault is not None
+    assert fault.figures["skipped"] == 1
+
+
+@pytest.mark.parametrize(
+    ("last", "training", "is_found"),
+    [
+        (2.0, 1.0, False),  # no worse than the best
+        (2.2, 1.0, True),
+        (2.2, 1.9, False),  # the training loss is hardly lower
+        (2.2, 3.0, False),  # it rose as well: that is no overfitting
+    ],
+)
+def test_overfitting_is_a_gap_that_grows(
+    bare: Evidence, last: float, training: float, is_found: bool
+) -> None:
+    rows = (Validation(10, 2.5, 2.4), Validation(20, 2.0, 1.9), Validation(30, last, training))
+    fault = learning_faults.overfitting(replace(bare, validations=rows))
+    assert (fault is not None) == is_found
+
+
+def test_nothing_is_learnt_where_frequencies_do_as_well(bare: Evidence) -> None:
+    text = TextEvidence(part("ab" * 500), part("ab" * 500))
+    expected = -np.log(501 / (1002 + 97))  # counts plus one over 99 ids, 97 of them never seen
+    found = learning_faults.single_token_nats(*text)
+    assert found == pytest.approx(expected)
+    for nats, is_found in ((expected, True), (0.5 * expected, False)):
+        one = replace(bare, text=text, validations=(Validation(1, nats, nats),))
+        assert (learning_faults.nothing_learnt(one) is not None) == is_found
+
+
+@pytest.mark.parametrize(("copied", "is_found"), [(0, False), (30, False), (2000, True)])
+def test_passages_of_the_training_text_are_found(
+    bare: Evidence, copied: int, is_found: bool
+) -> None:
+    train, held_out = chance_text(20_000, 1), chance_text(8_000, 2)
+    leaked = replace(
+        bare, text=TextEvidence(part(train + held_out[1000 : 1000 + copied]), part(held_out))
+    )
+    fault = text_faults.held_out_in_training(leaked)
+    assert (fault is not None) == is_found
+    if fault is not None:
+        assert fault.figures["share"] == pytest.approx(0.25, abs=1e-3)
+
+
+def test_lines_that_are_learnt_from_are_found(bare: Evidence) -> None:
+    for shared, is_found in ((1, False), (4, True)):
+        known = [f"name {number}" for number in range(20)]
+        held_out = known[:shared] + [f"other {number}" for number in range(10 - shared)]
+        text = TextEvidence(lines(*known), lines(*held_out))
+        fault = text_faults.held_out_in_training(replace(bare, text=text))
+        assert (fault is not None) == is_found
+
+
+@pytest.mark.parametrize(("times", "share"), [(1, 0.0), (2, 0.5), (3, 2 / 3)])
+def test_a_text_that_repeats_itself_is_found(bare: Evidence, times: int, share: float) -> None:
+    text = TextEvidence(part(chance_text(5000, 3) * times), None)
+    fault = text_faults.repeated_training_text(replace(bare, text=text))
+    assert (fault is not None) == (times > 1)
+    if fault is not None:
+        assert fault.figures["share"] == pytest.approx(share, abs=0.01)
+
+
+def test_runs_at_the_ends_of_lines_are_padding_and_others_are_not(bare: Evidence) -> None:
+    vocabulary = bare.trained.tokenizer.vocabulary if bare.trained else None
+    assert vocabulary is not None
+
+    def ids(text: str) -> PartText:
+        known = {symbol: number for number, symbol in enumerate(vocabulary.symbols)}
+        return PartText(np.array([known[sign] for sign in text]), NO_LINES, len(text), 0)
+
+    within = "".join(f"{'-' * 10}word\n" for _ in range(50))
+    after = "".join(f"word{' ' * 10}\n" for _ in range(50))
+    for text, is_found in ((within, False), (after, True)):
+        asked = replace(bare, text=TextEvidence(ids(text), None))
+        fault = text_faults.padding_in_text(asked)
+        assert (fault is not None) == is_found
+        if fault is not None:
+            assert fault.figures["share"] == pytest.approx(10 / 15)
+            assert "' '" in fault.evidence
+
+
+def test_a_diagnosis_changes_nothing_of_the_run(healthy_run: Path) -> None:
+    def contents() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in healthy_run.iterdir() if path.is_file()}
+
+    before = contents()
+    first, second = diagnosis_of(healthy_run), diagnosis_of(healthy_run)
+    assert contents() == before
+    assert first == second
+    assert not first.faults
+    assert len(first.asked) >= 12
