@@ -13,6 +13,8 @@ from elman.recipes.diagnosing.passages import Passages, line_ends
 
 TOLERANCE = 1e-3
 """Nats by which a probability may differ between two ways to compute it."""
+PROBABLE = 7.0
+"""Nats below the most probable token within which one is looked at."""
 FEW_ROWS = 8
 STRAY = 8.0
 """Factor by which a saved state may be larger than any that the model reaches on its text."""
@@ -94,7 +96,8 @@ def _log_probs(passages: Passages, ids_BT: Tensor, state: StackState | None = No
 
 def _difference(first_TV: Tensor, second_TV: Tensor) -> float:
     """Return the largest difference of ln p among what both hold probable."""
-    probable = torch.maximum(first_TV, second_TV) > -7.0
+    larger_TV = torch.maximum(first_TV, second_TV)
+    probable = larger_TV > larger_TV.max() - PROBABLE
     return float((first_TV - second_TV).abs()[probable].max())
 
 
