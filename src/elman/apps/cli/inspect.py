@@ -54,6 +54,9 @@ def inspect(
     options.require_fitting()
     if compare is not None and options.show:
         raise SettingError("--compare shows the states of two texts alone", got="--show beside it")
+    if run.is_file():
+        others = {"--file": file, "--compare": compare, "--unknown": unknown, "--html": html}
+        return _exactly(run, text, options, others, as_json=json)
     tell_stopped([run])
     if options.since is not None:
         _require_no_text(text, file)
@@ -74,6 +77,19 @@ def inspect(
     if html is not None:
         _write_page(subject, options, html)
     return 0
+
+
+def _exactly(
+    path: Path,
+    text: str | None,
+    options: ViewOptions,
+    others: Mapping[str, object],
+    *,
+    as_json: bool,
+) -> int:
+    from elman.apps.cli.inspect_exact import inspect_exactly
+
+    return inspect_exactly(path, text, options, others, as_json=as_json)
 
 
 def _show_views(subject: "Subject", options: ViewOptions, *, as_json: bool) -> None:

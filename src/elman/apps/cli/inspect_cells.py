@@ -11,11 +11,19 @@ MOST_ROWS = 24
 BAR = 24
 
 
-def view_table(*titles: str, left: Sequence[int]) -> Table:
-    """Return an empty table; columns at the places of `left` begin, the others end, at a line."""
+def view_table(*titles: str, left: Sequence[int], folds: bool = False) -> Table:
+    """Return an empty table; columns at the places of `left` begin, the others end, at a line.
+
+    What is too wide for the screen is cut, or `folds` onto further lines.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, title in enumerate(titles):
-        table.add_column(title, justify="left" if place in left else "right", no_wrap=True)
+        table.add_column(
+            title,
+            justify="left" if place in left else "right",
+            no_wrap=not folds,
+            overflow="fold" if folds else "ellipsis",
+        )
     return table
 
 
