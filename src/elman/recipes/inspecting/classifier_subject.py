@@ -189,7 +189,13 @@ def classifier_subject(
     A line end within it is read as a blank. Raises `DataError` for a text without tokens, and for
     what is no number where the run reads numbers.
     """
-    classifier = open_classifier(path)
+    return row_to_answer(path, open_classifier(path), text, unknown=unknown)
+
+
+def row_to_answer(
+    path: Path, classifier: TrainedClassifier, text: str, *, unknown: UnknownPolicy | None = None
+) -> ClassifierSubject:
+    """Return the text as `classifier`, which was opened at `path`, reads it; raises as above."""
     encoder = classifier.encoder
     if isinstance(encoder, TextEncoder):
         row, shown, notices = _of_text(encoder, one_line_of(text.rstrip("\n")), unknown)

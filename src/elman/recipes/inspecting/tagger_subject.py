@@ -183,7 +183,11 @@ def tagger_subject(path: Path, text: str, *, unknown: UnknownPolicy | None = Non
             got=unknown,
             hint="leave it out",
         )
-    tagger = open_tagger(path)
+    return sentence_to_tag(path, open_tagger(path), text)
+
+
+def sentence_to_tag(path: Path, tagger: TrainedTagger, text: str) -> TaggerSubject:
+    """Return the sentence as `tagger`, which was opened at `path`, reads it; raises as above."""
     lines = text.strip("\n").count("\n") + 1
     if lines > 1:
         raise DataError(
