@@ -96,6 +96,17 @@ def test_a_classifier_is_shown_with_the_answers_that_it_gives(
     assert digests(classifier) == before
 
 
+def test_words_that_a_classifier_does_not_know_are_told_of(elman: Elman, classifier: Path) -> None:
+    for policy in ((), ("--unknown", "skip")):
+        done = elman("inspect", classifier, "the zebra was good", *policy, "--json")
+        assert done.returncode == 0, done.stderr
+        assert "25.0 % of the tokens unknown to the run" in done.stderr
+        assert len(json.loads(done.stdout)["tokens"]) == (3 if policy else 4)
+    done = elman("inspect", classifier, "the zebra was good", "--unknown", "refuse")
+    assert done.returncode == 2
+    assert "got zebra" in done.stderr
+
+
 def test_attention_gradients_and_gates_of_a_classifier_have_their_numbers_and_pictures(
     elman: Elman, classifier: Path, tmp_path: Path
 ) -> None:

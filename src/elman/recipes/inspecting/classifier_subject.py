@@ -26,7 +26,7 @@ from elman.recipes.inspecting.answering import (
     read_as,
 )
 from elman.recipes.row_encoding import EncodedRow, TextEncoder, one_line_of
-from elman.recipes.unknown_tokens import UnknownTokens
+from elman.recipes.unknown_tokens import UnknownTokens, known_and_unknown
 from elman.text.label_set import LabelSet
 from elman.training.label_objective import answer_nats
 
@@ -225,7 +225,7 @@ def _of_text(
     """Return the ids of a text, its tokens for a person, and what is told of unknown ones."""
     tokenizer, counts = encoder.tokenizer, UnknownTokens()
     row, starts_N, ends_N = tokenizer.encode_with_offsets(text, policy=unknown)
-    counts.add(len(row), encoder.count_unknown(row))
+    counts.add(*known_and_unknown(tokenizer, text, row, unknown))
     normal = tokenizer.normalise(text)
     places = zip(starts_N.tolist(), ends_N.tolist(), strict=True)
     return row, tuple(normal[start:end] for start, end in places), counts.notices()

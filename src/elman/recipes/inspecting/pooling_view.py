@@ -61,6 +61,6 @@ def pooling_view(subject: ClassifierSubject) -> PoolingView:
     return PoolingView(
         subject.shown,
         tuple(weights_1T[0, : len(subject.shown)].double().tolist()),
-        figures.entropy_BU.item(),
+        max(0.0, figures.entropy_BU.item()),
         figures.on_padding_BU.item(),
     )
