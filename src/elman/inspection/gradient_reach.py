@@ -5,15 +5,19 @@
 logit   of the token that really comes next
 loss    its −ln p, in nats
 state   the norm of what the readout sees
+
+`stack_gradients` asks the same of any number that is made of the states of a stack, in one
+direction or two.
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from elman.inspection.recording import record
-from elman.layers.stack import StackState
+from elman.layers.stack import RecurrentStack, StackState
 from elman.models.recurrent import RecurrentLanguageModel
 
 Scalar = Literal["logit", "loss", "state"]
@@ -31,6 +35,19 @@ class GradientReach(NamedTuple):
     states_LBK: Tensor
 
 
+class StackGradients(NamedTuple):
+    """Norms of gradients of one scalar a row [B], in the order of the text.
+
+    inputs_BT are by the vector that the first layer reads at step t, states_PBT by the state that
+    the cell at each place = layer · directions + direction begins this step with, all its parts
+    together: for a cell that reads backward, that after step t + 1.
+    """
+
+    scalar_B: Tensor
+    inputs_BT: Tensor
+    states_PBT: Tensor
+
+
 def gradient_reach(
     model: RecurrentLanguageModel,
     ids_BT: Tensor,
@@ -43,25 +60,43 @@ def gradient_reach(
     next_B [B] are the tokens that come next. The model's parameters keep their gradients as they
     are.
     """
+    with torch.no_grad():
+        x_BTE = model.inputs(ids_BT)
+
+    def value_of(states_BTH: Tensor) -> Tensor:
+        return _value(model, states_BTH[:, -1], next_B, scalar)
+
+    found = stack_gradients(model.stack, x_BTE, value_of, state)
+    return GradientReach(found.scalar_B, found.inputs_BT.flip(1), found.states_PBT.flip(2))
+
+
+def stack_gradients(
+    stack: RecurrentStack,
+    x_BTE: Tensor,
+    value_of: Callable[[Tensor], Tensor],
+    state: StackState | None = None,
+) -> StackGradients:
+    """Return how value_of(states_BTH) [B] depends on x_BTE [B, T, E] and on every state before.
+
+    Rows are independent: each value is of its own row alone. What the parameters have as gradients
+    stays as it is.
+    """
     with torch.enable_grad():
-        with torch.no_grad():
-            read_BTE = model.inputs(ids_BT)
-        x_BTE = read_BTE.clone().requires_grad_(True)
-        first = model.zero_state(len(ids_BT)) if state is None else state
+        x_BTE = x_BTE.clone().requires_grad_(True)
+        first = stack.zero_state(len(x_BTE)) if state is None else state
         own = [[part.clone().requires_grad_(True) for part in each] for each in first]
-        begun = tuple(model.stack.cell(place).pack_state(each) for place, each in enumerate(own))
-        recording = record(model.stack, x_BTE, begun)
-        value_B = _value(model, recording.states_BTH[:, -1], next_B, scalar)
+        begun = tuple(stack.cell(place).pack_state(each) for place, each in enumerate(own))
+        recording = record(stack, x_BTE, begun)
+        value_B = value_of(recording.states_BTH)
         parts = [part for steps in recording.steps for step in steps for part in step.before]
         grads = torch.autograd.grad(value_B.sum(), [x_BTE, *parts], allow_unused=True)
-    inputs_BK = grads[0].norm(dim=2).flip(1)
-    by_layer, rest = [], iter(grads[1:])
+    by_place, rest = [], iter(grads[1:])
     for steps in recording.steps:
-        by_step = [_joint_norm([next(rest) for _ in step.before], len(ids_BT)) for step in steps]
-        by_layer.append(torch.stack(by_step[::-1], dim=1))
+        by_step = [_joint_norm([next(rest) for _ in step.before], len(x_BTE)) for step in steps]
+        by_place.append(torch.stack(by_step, dim=1))
     with torch.no_grad():
         found_B = value_B + 0.0
-    return GradientReach(found_B, inputs_BK, torch.stack(by_layer))
+    return StackGradients(found_B, grads[0].norm(dim=2), torch.stack(by_place))
 
 
 def _value(

@@ -55,10 +55,16 @@ class SequenceClassifier(LearntModel):
 
         `recompute` is that of the stack.
         """
-        p, kind = self.settings.dropout, self.settings.dropout_kind
         states_BTH, _ = self.encoder(
             inputs, lengths_B, plan=plan, generator=generator, recompute=recompute
         )
+        return self.read_out(states_BTH, lengths_B, generator)
+
+    def read_out(
+        self, states_BTH: Tensor, lengths_B: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return logits_BC of the encoder's states; steps t ≥ lengths_B are padding."""
+        p, kind = self.settings.dropout, self.settings.dropout_kind
         pooled_BH = self.pooling(states_BTH, lengths_B)
         dropped_B1H = drop(pooled_BH.unsqueeze(1), p, generator, kind=kind)
         return linear(dropped_B1H.squeeze(1), self.weight, self.bias)

@@ -58,15 +58,23 @@ class SequenceEncoder(nn.Module):
         `inputs` is ids [B, T], or numbers [B, T, F]. The states are not dropped yet. `recompute` is
         that of the stack.
         """
-        x_BTE = self._inputs(inputs, generator)
-        if extra_BTE is not None:
-            x_BTE = torch.cat((x_BTE, extra_BTE), dim=2)
         kind = self.settings.dropout_kind
+        x_BTE = self.inputs(inputs, extra_BTE, generator)
         x_BTE = drop(x_BTE, self.settings.embedding_dropout, generator, kind=kind)
         states_BTH, state = self.stack(
             x_BTE, None, lengths_B, plan=plan, generator=generator, recompute=recompute
         )
         return states_BTH, state
+
+    def inputs(
+        self,
+        inputs: Tensor,
+        extra_BTE: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return x_BTE, what the first layer reads of `inputs` and extra_BTE, before dropout."""
+        x_BTE = self._own_inputs(inputs, generator)
+        return x_BTE if extra_BTE is None else torch.cat((x_BTE, extra_BTE), dim=2)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the embedding from N(0, 1), or N(0, `embedding_std`²), then every cell."""
@@ -89,7 +97,7 @@ class SequenceEncoder(nn.Module):
             **describe_noise(s),
         }
 
-    def _inputs(self, inputs: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _own_inputs(self, inputs: Tensor, generator: torch.Generator | None) -> Tensor:
         if self.embedding is not None:
             embedded_BTE: Tensor = self.embedding(inputs, self.settings.token_dropout, generator)
             return embedded_BTE

@@ -61,19 +61,23 @@ class SequenceTagger(LearntModel):
 
         Dropout acts if and only if a generator is passed. `recompute` is that of the stack.
         """
-        p, kind = self.settings.dropout, self.settings.dropout_kind
-        spelled_BTE = None
-        if self.spelling is not None:
-            vectors_WE = self.spelling(batch.spellings_WK, batch.spelling_lengths_W, plan=plan)
-            spelled_BTE = embedding(batch.words_BT, vectors_WE)
         states_BTH, _ = self.encoder(
             batch.ids_BT,
             batch.lengths_B,
-            spelled_BTE,
+            self._spelled(batch, plan),
             plan=plan,
             generator=generator,
             recompute=recompute,
         )
+        return self.read_out(states_BTH, generator)
+
+    def inputs(self, batch: TagBatch, *, plan: KernelPlan) -> Tensor:
+        """Return x_BTE, what the first layer reads of each token: its embedding and spelling."""
+        return self.encoder.inputs(batch.ids_BT, self._spelled(batch, plan))
+
+    def read_out(self, states_BTH: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Return emissions_BTC of the encoder's states."""
+        p, kind = self.settings.dropout, self.settings.dropout_kind
         return linear(drop(states_BTH, p, generator, kind=kind), self.weight, self.bias)
 
     def tag_nats(
@@ -153,3 +157,10 @@ class SequenceTagger(LearntModel):
             "tags": str(len(self.bias)),
             "parameters": str(self.parameter_count()),
         }
+
+    def _spelled(self, batch: TagBatch, plan: KernelPlan) -> Tensor | None:
+        """Return the vector of each token's spelling, [B, T, E]; None where none is read."""
+        if self.spelling is None:
+            return None
+        vectors_WE = self.spelling(batch.spellings_WK, batch.spelling_lengths_W, plan=plan)
+        return embedding(batch.words_BT, vectors_WE)

@@ -1,26 +1,28 @@
 """`elman inspect`: what a trained run does inside, on a text of one's own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from elman.apps.cli.inspect_by_view import changes_json, show_view
 from elman.apps.cli.inspect_options import ViewOptions
-from elman.apps.cli.options import Json, Run
+from elman.apps.cli.options import Json
 from elman.apps.cli.output import print_json, say
 from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
 
 if TYPE_CHECKING:
-    from elman.inspection.changes import ParameterChange
+    from elman.config.text_settings import UnknownPolicy
     from elman.recipes.inspecting.subject import Subject
     from elman.recipes.panels import Plot
 
 
 def inspect(
-    run: Run,
+    run: Annotated[
+        Path, Parameter(help="Folder of a trained run, or a JSON file of supplied weights.")
+    ],
     text: Annotated[str | None, Parameter(help="The text to read. [default: --file]")] = None,
     *,
     file: Annotated[
@@ -41,39 +43,92 @@ def inspect(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Look inside a recurrent language model while it reads a text: elman inspect RUN TEXT.
+    """Look inside a recurrent model while it reads a text: elman inspect RUN TEXT.
 
-    The steps are run again by the readable equations, and nothing of the run is changed.
+    A language model tells what it expects next, a classifier what it would answer if the text ended
+    there, a tagger the tag of each token, an encoder-decoder where its answer looks. The steps are
+    run again by the readable equations, and nothing of the run is changed. A JSON file of supplied
+    weights in place of RUN is traced in exact fractions.
     """
     options = options or ViewOptions()
     options.require_fitting()
     if compare is not None and options.show:
         raise SettingError("--compare shows the states of two texts alone", got="--show beside it")
+    if run.is_file():
+        others = {"--file": file, "--compare": compare, "--unknown": unknown, "--html": html}
+        return _exactly(run, text, options, others, as_json=json)
     tell_stopped([run])
     if options.since is not None:
         _require_no_text(text, file)
         return _since(run, options.since, as_json=json)
-    from elman.recipes.inspecting.subject import subject_of
+    from elman.recipes.inspecting.opening import open_subject
     from elman.recipes.trained import task_of
 
-    if task_of(run) == "translate":
+    task = task_of(run)
+    options.require_task(task)
+    if task == "translate":
         return _attention(run, _given_text(text, file), options, as_json=json)
-    subject = subject_of(run, _text(run, text, file), unknown=unknown)
+    if task != "lm":
+        _require_language_model(task, {"--compare": compare, "--html": html})
     if compare is not None:
-        return _two_texts(subject, subject_of(run, compare, unknown=unknown), as_json=json)
-    told: dict[str, object] = {"run": str(run), "tokens": list(subject.shown)}
-    plots = []
-    for view in options.views:
-        shown = _VIEWS[view](subject, options, not json)
-        told[view] = shown.told
-        plots += [] if shown.plot is None else [shown.plot]
+        return _two_texts(run, _text(run, text, file), compare, unknown, as_json=json)
+    subject = open_subject(run, _text(run, text, file), unknown=unknown)
+    _show_views(subject, options, as_json=json)
     if html is not None:
         _write_page(subject, options, html)
+    return 0
+
+
+def _exactly(
+    path: Path,
+    text: str | None,
+    options: ViewOptions,
+    others: Mapping[str, object],
+    *,
+    as_json: bool,
+) -> int:
+    from elman.apps.cli.inspect_exact import inspect_exactly
+
+    return inspect_exactly(path, text, options, others, as_json=as_json)
+
+
+def _show_views(subject: "Subject", options: ViewOptions, *, as_json: bool) -> None:
+    """Show every view that is asked for, or print one object of them all; draw them if asked."""
+    from elman.recipes.inspecting.answering import AnsweringSubject
+    from elman.recipes.inspecting.classifier_subject import ClassifierSubject
+    from elman.recipes.inspecting.pooling_view import require_attention
+
+    # What cannot be shown is told before anything is.
+    if isinstance(subject, AnsweringSubject) and options.at is not None:
+        subject.answer_at(options.at - 1)
+    if isinstance(subject, ClassifierSubject) and "attention" in options.views:
+        require_attention(subject)
+    for notice in subject.notices:
+        say(f"note: {notice}")
+    told: dict[str, object] = {"run": str(subject.path), "tokens": list(subject.shown)}
+    answer = subject.answer_json()
+    if answer:
+        told["answer"] = answer
+    plots = list["Plot"]()
+    for view in options.views:
+        shown = show_view(view, subject, options, shows=not as_json)
+        told[view] = shown.told
+        plots += shown.plots
     if options.picture is not None:
         _draw(plots, options.picture)
-    if json:
+    if as_json:
         print_json(told)
-    return 0
+
+
+def _require_language_model(task: str, given: Mapping[str, object]) -> None:
+    """Raise `SettingError` for an option that another task has no use for."""
+    for option, value in given.items():
+        if value is not None:
+            raise SettingError(
+                f"{option} is for language models",
+                got=f"a run of elman train {task}",
+                allowed="--show, --json, --csv and --picture",
+            )
 
 
 def _text(run: Path, text: str | None, file: str | None) -> str:
@@ -90,13 +145,6 @@ def _text(run: Path, text: str | None, file: str | None) -> str:
     from elman.recipes.inspecting.subject import text_of_file
 
     return text_of_file(file, run)
-
-
-class Shown(NamedTuple):
-    """What a view has found, as JSON can hold it, and how it is drawn; None: not at all."""
-
-    told: object
-    plot: "Plot | None" = None
 
 
 def _draw(plots: "Sequence[Plot]", path: Path) -> None:
@@ -118,12 +166,6 @@ def _attention(run: Path, text: str, options: ViewOptions, *, as_json: bool) -> 
     from elman.apps.cli.inspect_view import show_attention
     from elman.recipes.inspecting.attention_view import attention_view
 
-    if options.show or options.csv is not None:
-        raise SettingError(
-            "of a run that writes sequences its attention is shown",
-            got="--show" if options.show else "--csv",
-            allowed="elman inspect RUN TEXT, with --picture and --json",
-        )
     view = attention_view(run, text)
     if options.picture is not None:
         view.draw(options.picture)
@@ -139,8 +181,10 @@ def _write_page(subject: "Subject", options: ViewOptions, path: Path) -> None:
     from elman.checkpoints.atomic_files import write_atomically
     from elman.recipes.inspecting.gate_view import gates_over_text
     from elman.recipes.inspecting.gradient_view import gradient_view
+    from elman.recipes.inspecting.language_subject import LanguageSubject
     from elman.recipes.inspecting.page_data import page
 
+    assert isinstance(subject, LanguageSubject)
     layer = subject.layer(options.layer)
     gradients = gradient_view(subject, layer, options.scalar)
     whole, shown = page(subject, gates_over_text(subject), gradients, layer, top=options.top)
@@ -167,107 +211,14 @@ def _since(run: Path, before: Path, *, as_json: bool) -> int:
     return 0
 
 
-def changes_json(changes: "Sequence[ParameterChange]") -> list[dict[str, object]]:
-    """Return what JSON can hold of the change of each parameter."""
-    return [change._asdict() | {"relative": change.relative} for change in changes]
-
-
-def _change(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
-    from elman.apps.cli.inspect_view import show_changes
-    from elman.recipes.inspecting.change_view import changes_by_reading
-
-    changes = changes_by_reading(subject)
-    if shows:
-        show_changes(changes)
-    return Shown(changes_json(changes))
-
-
-def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
-    from elman.apps.cli.inspect_view import show_trace, show_units
-    from elman.checkpoints.atomic_files import writing_atomically
-    from elman.recipes.inspecting.pictures import trace_plot
-    from elman.recipes.inspecting.tracing import chosen_units, traced, write_csv
-
-    layer = subject.layer(options.layer)
-    units = chosen_units(subject, layer, options.unit or ())
-    rows = list(traced(subject, layer, units, options.top))
-    if options.csv is not None:
-        with writing_atomically(options.csv) as table:
-            write_csv(rows, subject, table)
-        say(f"trace written to {options.csv}")
-    if shows:
-        show_trace(subject, rows)
-        if options.unit:
-            show_units(layer, rows)
-    steps = [] if shows else [row.to_json(subject) for row in rows]
-    return Shown({"layer": layer + 1, "steps": steps}, trace_plot(rows, layer))
-
-
-def _gates(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
-    from elman.apps.cli.inspect_view import show_gates
-    from elman.recipes.inspecting.gate_view import gates_over_text, gates_over_vocabulary
-    from elman.recipes.inspecting.pictures import gates_plot
-
-    over_text, over_vocabulary = gates_over_text(subject), gates_over_vocabulary(subject)
-    if shows:
-        show_gates(over_text, over_vocabulary)
-    told = {
-        "text": [layer.to_json() for layer in over_text],
-        "vocabulary": [layer.to_json() for layer in over_vocabulary],
-    }
-    return Shown(told, gates_plot(over_text))
-
-
-def _gradients(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
-    from elman.apps.cli.inspect_view import show_gradients
-    from elman.recipes.inspecting.gradient_view import gradient_view
-    from elman.recipes.inspecting.pictures import gradients_plot
-
-    layer = subject.layer(options.layer)
-    view = gradient_view(subject, layer, options.scalar)
-    if shows:
-        show_gradients(subject, layer, view)
-    return Shown(view.to_json(), gradients_plot(view, layer))
-
-
-def _horizon(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
-    from elman.apps.cli.inspect_view import show_horizon
-    from elman.recipes.inspecting.horizon_view import horizon_view
-    from elman.recipes.inspecting.pictures import horizon_plot
-
-    view = horizon_view(subject, num_positions=options.positions, on_stage=say)
-    if shows:
-        show_horizon(view)
-    return Shown(view.to_json(), horizon_plot(view))
-
-
-def _memory(subject: "Subject", options: ViewOptions, shows: bool) -> "Shown":
-    from elman.apps.cli.inspect_view import show_memory
-    from elman.recipes.inspecting.horizon_view import memory_view
-    from elman.recipes.inspecting.pictures import memory_plot
-
-    probes = memory_view(subject)
-    if shows:
-        show_memory(probes)
-    return Shown([probe._asdict() for probe in probes], memory_plot(probes))
-
-
-_VIEWS: Mapping[str, Callable[["Subject", ViewOptions, bool], "Shown"]] = MappingProxyType(
-    {
-        "trace": _trace,
-        "gates": _gates,
-        "gradients": _gradients,
-        "horizon": _horizon,
-        "memory": _memory,
-        "change": _change,
-    }
-)
-
-
-def _two_texts(first: "Subject", second: "Subject", *, as_json: bool) -> int:
+def _two_texts(
+    run: Path, text: str, other: str, unknown: "UnknownPolicy | None", *, as_json: bool
+) -> int:
     from elman.apps.cli.inspect_view import show_divergence
     from elman.inspection.trace import diverge
+    from elman.recipes.inspecting.language_subject import language_subject
 
+    first, second = (language_subject(run, each, unknown=unknown) for each in (text, other))
     if len(first.ids_N) != len(second.ids_N):
         raise SettingError(
             "texts that are compared must have as many tokens as each other",

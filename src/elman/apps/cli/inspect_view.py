@@ -4,9 +4,16 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
+from elman.apps.cli.inspect_cells import (
+    BAR,
+    MOST_ROWS,
+    log_bar,
+    plain_token,
+    shown_token,
+    view_table,
+)
 from elman.apps.cli.output import output_console
 
 if TYPE_CHECKING:
@@ -17,102 +24,51 @@ if TYPE_CHECKING:
     from elman.recipes.inspecting.gate_view import LayerGates
     from elman.recipes.inspecting.gradient_view import GradientView
     from elman.recipes.inspecting.horizon_view import HorizonView
-    from elman.recipes.inspecting.subject import Subject
-    from elman.recipes.inspecting.tracing import TracedToken
-
-MOST_ROWS = 24
-"""Steps shown of what gets smaller with the distance."""
-BAR = 24
-
-
-def show_trace(subject: "Subject", rows: Sequence["TracedToken"]) -> None:
-    """Show each token with what was expected after it."""
-    from elman.evaluation.units import nats_to_bits
-
-    table = _table("read", "next", "bits", "rank", "p", "likeliest", left=(0, 1, 5))
-    for row in rows:
-        likeliest = Text()
-        for choice in row.step.top:
-            share = f" {100 * choice.probability:.0f} %  "
-            likeliest.append(subject.token(choice.token_id)).append(share, style="dim")
-        found = row.step.following
-        if found is None:
-            table.add_row(_shown(row.token), "", "", "", "", likeliest)
-            continue
-        bits = nats_to_bits(found.nats)
-        style = "bold" if row.step.greedy_differs else ""
-        table.add_row(
-            _shown(row.token),
-            Text(_plain(row.following or ""), style=style),
-            f"{bits:.2f}",
-            f"{found.rank:,}",
-            f"{found.choice.probability:.3f}",
-            likeliest,
-        )
-    console = output_console()
-    console.print(table)
-    differ = sum(row.step.greedy_differs for row in rows)
-    asked = sum(row.step.following is not None for row in rows)
-    console.print(
-        f"bold: feeding back the likeliest token would read another one ({differ:,} of {asked:,})"
-    )
-
-
-def show_units(layer: int, rows: Sequence["TracedToken"]) -> None:
-    """Show state before, gates and state after of each unit asked for."""
-    console = output_console()
-    for place, unit in enumerate(rows[0].units):
-        parts = [f"{name} before" for name in unit.before]
-        gates = [*unit.gates]
-        table = _table("read", *parts, *gates, *(f"{name} after" for name in unit.after), left=(0,))
-        table.title = f"layer {layer + 1}, unit {unit.unit + 1}"
-        table.title_justify = "left"
-        for row in rows:
-            found = row.units[place]
-            values = (*found.before.values(), *found.gates.values(), *found.after.values())
-            table.add_row(_shown(row.token), *(f"{value:+.3f}" for value in values))
-        console.print()
-        console.print(table)
+    from elman.recipes.inspecting.language_subject import LanguageSubject
 
 
 def show_gates(over_text: Sequence["LayerGates"], vocabulary: Sequence["LayerGates"]) -> None:
     """Show how open the gates of each layer are, and how long its units carry."""
     console = output_console()
-    table = _table("layer", "gate", "mean", "low", "high", "stuck", "over vocabulary", left=(0, 1))
-    for layer, other in zip(over_text, vocabulary, strict=True):
-        for gate, all_tokens in zip(layer.gates, other.gates, strict=True):
+    table = view_table(
+        "layer", "gate", "mean", "low", "high", "stuck", "over vocabulary", left=(0, 1)
+    )
+    means = [f"{gate.mean:.3f}" for layer in vocabulary for gate in layer.gates]
+    over_tokens = iter(means or ["–"] * sum(len(layer.gates) for layer in over_text))
+    for layer in over_text:
+        for gate in layer.gates:
             table.add_row(
-                f"{layer.layer + 1} {layer.cell}",
+                f"{layer.name} {layer.cell}",
                 gate.name,
                 f"{gate.mean:.3f}",
                 f"{100 * gate.below:.1f} %",
                 f"{100 * gate.above:.1f} %",
                 f"{len(gate.stuck_units):,}",
-                f"{all_tokens.mean:.3f}",
+                next(over_tokens),
             )
     console.print(table)
     console.print("low, high: below 0.1 and above 0.9 of a gate, beyond ±0.9 of a candidate")
     for layer in over_text:
         middle = layer.median_time_constant
         if not middle:
-            console.print(f"layer {layer.layer + 1}: nothing is carried past its product")
+            console.print(f"layer {layer.name}: nothing is carried past its product")
             continue
         longest = ", ".join(f"{unit + 1} ({_tokens(tau)})" for unit, tau in layer.longest)
         console.print(
-            f"layer {layer.layer + 1}: units carry {_tokens(middle)} tokens in the median; longest "
+            f"layer {layer.name}: units carry {_tokens(middle)} tokens in the median; longest "
             f"{longest}; {len(layer.dead_units):,} dead"
         )
 
 
-def show_gradients(subject: "Subject", layer: int, view: "GradientView") -> None:
+def show_gradients(subject: "LanguageSubject", layer: int, view: "GradientView") -> None:
     """Show norms of gradients by how far back, on a scale of logarithms."""
     console = output_console()
-    table = _table("back", "read", "by input", "by state", "", left=(1, 4))
+    table = view_table("back", "read", "by input", "by state", "", left=(1, 4))
     largest = max(view.inputs_K)
     for back, norm in list(enumerate(view.inputs_K))[:MOST_ROWS]:
         token = subject.shown[len(subject.shown) - 2 - back]
         state = f"{view.states_K[back]:.2e}"
-        table.add_row(str(back), _shown(token), f"{norm:.2e}", state, _log_bar(norm, largest))
+        table.add_row(str(back), shown_token(token), f"{norm:.2e}", state, log_bar(norm, largest))
     console.print(table)
     left = len(view.inputs_K) - MOST_ROWS
     if left > 0:
@@ -134,11 +90,11 @@ def show_gradients(subject: "Subject", layer: int, view: "GradientView") -> None
 def show_horizon(view: "HorizonView") -> None:
     """Show the effect of a change k tokens back, and the conclusion."""
     console = output_console()
-    table = _table("back", "change, nats", "±", "gradient", "", left=(4,))
+    table = view_table("back", "change, nats", "±", "gradient", "", left=(4,))
     largest = max(view.perturbed.nats)
     rows = zip(view.backs, view.perturbed.nats, view.perturbed.errors, view.gradients, strict=True)
     for back, nats, error, gradient in rows:
-        bar = _log_bar(nats, largest)
+        bar = log_bar(nats, largest)
         table.add_row(str(back), f"{nats:.4f}", f"{error:.4f}", f"{gradient:.2e}", bar)
     console.print(table)
     console.print(view.told)
@@ -147,7 +103,7 @@ def show_horizon(view: "HorizonView") -> None:
 def show_memory(probes: Sequence["Probe"]) -> None:
     """Show how often a linear probe names the token k back."""
     console = output_console()
-    table = _table("back", "right", "most frequent", "", left=(3,))
+    table = view_table("back", "right", "most frequent", "", left=(3,))
     for probe in probes:
         right, often = (f"{100 * share:.1f} %" for share in (probe.accuracy, probe.most_frequent))
         table.add_row(str(probe.back), right, often, "█" * round(BAR * probe.accuracy))
@@ -166,13 +122,13 @@ def show_memory(probes: Sequence["Probe"]) -> None:
 def show_attention(view: "AttentionView") -> None:
     """Show what each token of an answer looks at most, and how spread its attention is."""
     console = output_console()
-    table = _table("written", "looks at", "weight", "entropy, nats", left=(0, 1))
+    table = view_table("written", "looks at", "weight", "entropy, nats", left=(0, 1))
     figures = view.figures
     for step, token in enumerate(view.target_tokens):
         place = int(figures.place_BU[0, step])
         table.add_row(
-            _shown(token),
-            Text(f"{place + 1} {_plain(view.source_tokens[place])}"),
+            shown_token(token),
+            Text(f"{place + 1} {plain_token(view.source_tokens[place])}"),
             f"{float(figures.largest_BU[0, step]):.3f}",
             f"{float(figures.entropy_BU[0, step]):.3f}",
         )
@@ -183,7 +139,7 @@ def show_attention(view: "AttentionView") -> None:
 def show_changes(changes: Sequence["ParameterChange"]) -> None:
     """Show the norm of each parameter, of its change, and how many are the same to the bit."""
     console = output_console()
-    table = _table(
+    table = view_table(
         "parameter", "numbers", "norm before", "change", "relative", "largest", left=(0,)
     )
     for change in changes:
@@ -201,12 +157,12 @@ def show_divergence(
 ) -> None:
     """Show how far apart two texts leave the states of each layer."""
     layers = [f"layer {place + 1}" for place in range(len(rows[0].distances_L))]
-    table = _table("first", "second", *layers, "next, nats apart", left=(0, 1))
+    table = view_table("first", "second", *layers, "next, nats apart", left=(0, 1))
     for row in rows:
         one, other = first[row.position], second[row.position]
         style = "bold" if row.token_ids[0] != row.token_ids[1] else ""
         distances = (f"{distance:.4f}" for distance in row.distances_L)
-        texts = (Text(_plain(text), style=style) for text in (one, other))
+        texts = (Text(plain_token(text), style=style) for text in (one, other))
         table.add_row(*texts, *distances, f"{row.nats_apart:.4f}")
     console = output_console()
     console.print(table)
@@ -220,30 +176,6 @@ def show_divergence(
         f"states part at token {apart[0].position + 1} of {len(rows):,} and are last more than a "
         f"hundredth of their largest distance apart at token {near[-1] + 1}"
     )
-
-
-def _table(*titles: str, left: Sequence[int]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, title in enumerate(titles):
-        table.add_column(title, justify="left" if place in left else "right", no_wrap=True)
-    return table
-
-
-def _plain(token: str) -> str:
-    """Return a token so that blanks and line ends are seen."""
-    return token if token.isprintable() and token.strip() == token and token else repr(token)
-
-
-def _shown(token: str) -> Text:
-    return Text(_plain(token))
-
-
-def _log_bar(value: float, largest: float) -> str:
-    """Return a bar on a scale of logarithms, which ends a millionth below the largest."""
-    if not value > 0.0 or not largest > 0.0:
-        return ""
-    share = 1.0 + math.log10(value / largest) / 6.0
-    return "█" * max(0, round(BAR * share)) or "▏"
 
 
 def _tokens(value: float) -> str:

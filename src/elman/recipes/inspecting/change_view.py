@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import torch
-
 from elman.checkpoints.run_folder import RunFolder
 from elman.errors import RunError
 from elman.inspection.changes import ParameterChange, parameter_changes
@@ -28,8 +26,6 @@ def changes_between(before: Path, after: Path) -> list[ParameterChange]:
 
 def changes_by_reading(subject: Subject) -> list[ParameterChange]:
     """Return what reading the text makes of each parameter: nothing, to the last bit."""
-    model = subject.model
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    with torch.no_grad():
-        model(torch.from_numpy(subject.ids_N)[None], plan=subject.trained.plan)
-    return parameter_changes(before, model.state_dict())
+    before = {name: value.clone() for name, value in subject.module.state_dict().items()}
+    subject.read()
+    return parameter_changes(before, subject.module.state_dict())

@@ -1,5 +1,6 @@
 """The view gates: how open and how saturated, how long each unit carries, which are dead."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -7,7 +8,6 @@ from torch import Tensor
 
 from elman.inspection.gate_statistics import GateStatistics, UnitMoments, is_share
 from elman.inspection.recording import record
-from elman.inspection.trace import WINDOW
 from elman.layers.stack import StackState
 from elman.recipes.inspecting.subject import Subject
 
@@ -28,14 +28,23 @@ class GateSummary:
 
 @dataclass(frozen=True)
 class LayerGates:
-    """The gates of one layer; units count from 0, time constants are in tokens."""
+    """The gates of one layer; units count from 0, time constants are in tokens.
+
+    `direction` is which way they read where a layer has two, "" where it has one.
+    """
 
     layer: int
+    direction: str
     cell: str
     num_steps: int
     gates: tuple[GateSummary, ...]
     dead_units: tuple[int, ...]
     time_constants: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The layer, numbered from 1, and its direction where it has two."""
+        return f"{self.layer + 1} {self.direction}".rstrip()
 
     @property
     def longest(self) -> list[tuple[int, float]]:
@@ -51,8 +60,10 @@ class LayerGates:
 
     def to_json(self) -> dict[str, object]:
         """Return what JSON can hold; layers and units are numbered from 1."""
+        way = {"direction": self.direction} if self.direction else {}
         return {
             "layer": self.layer + 1,
+            **way,
             "cell": self.cell,
             "num_steps": self.num_steps,
             "gates": {
@@ -70,35 +81,41 @@ class LayerGates:
 
 
 def gates_over_text(subject: Subject) -> list[LayerGates]:
-    """Return the gates of every layer over the text."""
-    return _layers(subject, [subject.ids_N.tolist()])
+    """Return the gates of every layer, and of every direction of it, over the text."""
+    return _layers(subject, [subject.pieces()])
 
 
 def gates_over_vocabulary(subject: Subject) -> list[LayerGates]:
-    """Return the gates of every layer when each token of the vocabulary is read first of all."""
-    return _layers(subject, [[token] for token in range(subject.model.vocabulary_size)])
+    """Return the gates of every layer when each token of the vocabulary is read first of all.
+
+    Nothing where there is no vocabulary.
+    """
+    return _layers(subject, ([x_B1E] for x_B1E in subject.vocabulary_pieces()))
 
 
-def _layers(subject: Subject, texts: list[list[int]]) -> list[LayerGates]:
-    stack = subject.model.stack
-    found = [GateStatistics(stack.cell(layer)) for layer in range(stack.num_layers)]
-    rows = torch.tensor(texts)
-    for first in range(0, len(rows), WINDOW):
+def _layers(subject: Subject, texts: Iterable[Iterable[Tensor]]) -> list[LayerGates]:
+    """Return the gates over texts, each given as pieces that are read one after another."""
+    stack = subject.stack
+    places = range(stack.num_layers * stack.num_directions)
+    found = [GateStatistics(stack.cell(place)) for place in places]
+    for pieces in texts:
         state: StackState | None = None
-        for start in range(0, rows.shape[1], WINDOW):
-            ids_BT = rows[first : first + WINDOW, start : start + WINDOW]
+        for x_BTE in pieces:
             with torch.no_grad():
-                recording = record(stack, subject.model.inputs(ids_BT), state)
+                recording = record(stack, x_BTE, state)
             state = recording.state
             for statistics, steps in zip(found, recording.steps, strict=True):
                 statistics.add(steps)
-    return [_summary(layer, statistics) for layer, statistics in enumerate(found)]
+    if not found[0].num_steps:
+        return []
+    return [_summary(subject, place, statistics) for place, statistics in enumerate(found)]
 
 
-def _summary(layer: int, statistics: GateStatistics) -> LayerGates:
+def _summary(subject: Subject, place: int, statistics: GateStatistics) -> LayerGates:
     dead_H = statistics.state[statistics.cell.state_names[-1]].stuck()
     return LayerGates(
-        layer,
+        place // subject.stack.num_directions,
+        subject.direction(place),
         statistics.cell.key,
         statistics.num_steps,
         tuple(_gate(name, moments) for name, moments in statistics.gates.items()),

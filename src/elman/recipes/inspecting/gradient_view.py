@@ -17,7 +17,7 @@ from elman.inspection.jacobians import (
 )
 from elman.inspection.recording import record
 from elman.inspection.weight_uses import WeightUses, weight_uses
-from elman.recipes.inspecting.subject import Subject
+from elman.recipes.inspecting.language_subject import LanguageSubject
 
 MOST_STEPS = 200
 """Steps before the end that are looked at: the last of a longer text."""
@@ -77,7 +77,7 @@ class GradientView:
         return told
 
 
-def gradient_view(subject: Subject, layer: int, scalar: Scalar = "loss") -> GradientView:
+def gradient_view(subject: LanguageSubject, layer: int, scalar: Scalar = "loss") -> GradientView:
     """Return how the scalar at the last token of the text depends on what came before.
 
     Raises `DataError` for a text of fewer than two tokens.

@@ -10,7 +10,7 @@ from elman.evaluation.scorers import ModelScorer
 from elman.inspection.gradient_reach import gradient_reach
 from elman.inspection.horizon import NOTICEABLE, PerturbationCurve, perturbation_curve
 from elman.inspection.probes import Probe, probe_memory
-from elman.recipes.inspecting.subject import Subject
+from elman.recipes.inspecting.language_subject import LanguageSubject
 
 BACKS = (0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 PROBED = (0, 1, 2, 3, 4, 5, 7, 10, 15, 20)
@@ -72,7 +72,7 @@ class HorizonView:
 
 
 def horizon_view(
-    subject: Subject,
+    subject: LanguageSubject,
     *,
     num_positions: int,
     seed: int = 1,
@@ -98,7 +98,7 @@ def horizon_view(
     return HorizonView(perturbed, shuffled, tuple(backs), _gradients(subject, backs, seed))
 
 
-def _gradients(subject: Subject, backs: Sequence[int], seed: int) -> tuple[float, ...]:
+def _gradients(subject: LanguageSubject, backs: Sequence[int], seed: int) -> tuple[float, ...]:
     """Return mean norms of the gradient of −ln p by the input k back, over places by chance."""
     ids = torch.from_numpy(subject.ids_N)
     length = max(backs) + 1
@@ -109,7 +109,7 @@ def _gradients(subject: Subject, backs: Sequence[int], seed: int) -> tuple[float
     return tuple(found.inputs_BK.mean(dim=0)[list(backs)].tolist())
 
 
-def memory_view(subject: Subject) -> list[Probe]:
+def memory_view(subject: LanguageSubject) -> list[Probe]:
     """Return how well the tokens before can be read off the state, by linear probes.
 
     The state is that which the readout sees. Raises `DataError` for a text too short.

@@ -18,8 +18,8 @@ from elman.inspection.recording import CellStep, record_step
 from elman.inspection.trace import TokenStep, trace
 from elman.recipes.inspecting.gate_view import LayerGates
 from elman.recipes.inspecting.gradient_view import GradientView
+from elman.recipes.inspecting.language_subject import LanguageSubject
 from elman.recipes.inspecting.step_lines import step_lines
-from elman.recipes.inspecting.subject import Subject
 
 MOST_BYTES = 4_000_000
 """Of recorded numbers; a longer text is shown as far as they reach."""
@@ -32,7 +32,12 @@ WORKED_MEMORY = 0.5
 
 
 def page(
-    subject: Subject, gates: Sequence[LayerGates], gradients: GradientView, layer: int, *, top: int
+    subject: LanguageSubject,
+    gates: Sequence[LayerGates],
+    gradients: GradientView,
+    layer: int,
+    *,
+    top: int,
 ) -> tuple[str, int]:
     """Return the page, and how many tokens of the text it shows."""
     example, shown = _example_of(subject, top)
@@ -72,7 +77,7 @@ def worked_step() -> dict[str, object]:
     }
 
 
-def _example_of(subject: Subject, top: int) -> tuple[dict[str, object], int]:
+def _example_of(subject: LanguageSubject, top: int) -> tuple[dict[str, object], int]:
     stack = subject.model.stack
     cells = [stack.cell(layer) for layer in range(stack.num_layers)]
     numbers = sum(
@@ -91,7 +96,7 @@ def _example_of(subject: Subject, top: int) -> tuple[dict[str, object], int]:
     return {"name": "your text", "steps": steps, "layers": layers}, shown
 
 
-def _step(subject: Subject, step: TokenStep) -> dict[str, object]:
+def _step(subject: LanguageSubject, step: TokenStep) -> dict[str, object]:
     following = step.following
     real = None if following is None else following.choice.token_id
     choices = [

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from elman.evaluation.units import nats_to_bits
 from elman.inspection.probes import Probe
+from elman.recipes.inspecting.answer_gradients import AnswerGradients
 from elman.recipes.inspecting.gate_view import LayerGates
 from elman.recipes.inspecting.gradient_view import GradientView
 from elman.recipes.inspecting.horizon_view import HorizonView
+from elman.recipes.inspecting.pooling_view import PoolingView
+from elman.recipes.inspecting.subject import Subject
 from elman.recipes.inspecting.tracing import TracedToken
 from elman.recipes.panels import Plot
 from elman.text.vocabulary import SPECIALS
@@ -16,27 +18,32 @@ MOST_TOKENS = 60
 """Tokens that a picture of a trace has room for: the first of a longer text."""
 
 
-def trace_plot(rows: Sequence[TracedToken], layer: int) -> Plot:
-    """Return a heat map of the units shown over the text, the surprisal of each token above it."""
-    shown = rows[:MOST_TOKENS]
-    part = list(shown[0].units[0].after)[-1]
-    states = [
-        [row.units[place].after[part] for row in shown] for place in range(len(rows[0].units))
-    ]
+def trace_plots(subject: Subject, rows: Sequence[TracedToken], layer: int) -> list[Plot]:
+    """Return a heat map of the units shown over the text, one for each direction of the layer."""
+    ways = dict.fromkeys(unit.direction for unit in rows[0].units)
+    return [_trace_plot(subject, rows[:MOST_TOKENS], layer, way) for way in ways]
+
+
+def _trace_plot(subject: Subject, shown: Sequence[TracedToken], layer: int, direction: str) -> Plot:
+    places = [n for n, unit in enumerate(shown[0].units) if unit.direction == direction]
+    part = list(shown[0].units[places[0]].after)[-1]
+    states = [[row.units[place].after[part] for row in shown] for place in places]
 
     def plot(axes: Any) -> None:
         most = max(abs(value) for line in states for value in line) or 1.0
         image = axes.imshow(states, aspect="auto", cmap="RdBu_r", vmin=-most, vmax=most)
-        axes.figure.colorbar(image, ax=axes, label=f"{part} of layer {layer + 1}", pad=0.01)
-        units = [str(unit.unit + 1) for unit in shown[0].units]
+        name = f"layer {layer + 1} {direction}".rstrip()
+        axes.figure.colorbar(image, ax=axes, label=f"{part} of {name}", pad=0.01)
+        units = [str(shown[0].units[place].unit + 1) for place in places]
         axes.set_yticks(range(len(units)), units)
-        axes.set_xticks(range(len(shown)), [_tick(row.token) for row in shown], fontsize=8)
+        _name_tokens(axes, [row.token for row in shown])
         axes.set(xlabel="token read", ylabel="unit")
         for place, row in enumerate(shown):
-            if row.step.following is not None and place + 1 < len(shown):
-                bits = nats_to_bits(row.step.following.nats)
-                axes.text(place + 1, -0.7, f"{bits:.0f}", ha="center", fontsize=7, color="#555555")
-        axes.set_title("bits of surprise at each token, and the state after it\n", loc="left")
+            at = place + subject.mark_shift
+            if at < len(shown):
+                text = row.said.mark
+                axes.text(at, -0.7, text, ha="center", fontsize=7, color="#555555")
+        axes.set_title(f"{subject.mark_title},\nand the state after it\n", loc="left")
 
     return plot
 
@@ -50,7 +57,7 @@ def gates_plot(layers: Sequence[LayerGates]) -> Plot:
             axes.plot(
                 range(1, len(finite) + 1),
                 sorted(finite, reverse=True),
-                label=f"layer {layer.layer + 1}",
+                label=f"layer {layer.name}",
             )
         axes.set(yscale="log", xlabel="units, the longest first", ylabel="tokens carried (τ)")
         axes.set_title("how long units carry", loc="left")
@@ -66,6 +73,36 @@ def gradients_plot(view: GradientView, layer: int) -> Plot:
         axes.plot(view.states_K, label=f"by the state of layer {layer + 1}")
         axes.set(yscale="log", xlabel="tokens back", ylabel=f"gradient of the {view.scalar}")
         axes.set_title("on what the end depends", loc="left")
+
+    return plot
+
+
+def answer_gradients_plot(view: AnswerGradients, tokens: Sequence[str], layer: int) -> Plot:
+    """Return norms of gradients over the text, by inputs as bars and by states as lines."""
+    shown = tokens[:MOST_TOKENS]
+
+    def plot(axes: Any) -> None:
+        places = range(len(shown))
+        axes.bar(places, view.inputs_T[: len(shown)], color="#bbbbbb", label="by the input")
+        for way, norms in view.states.items():
+            label = f"by the state of layer {layer + 1} {way}".rstrip()
+            axes.plot(places, norms[: len(shown)], marker="o", ms=3, label=label)
+        _name_tokens(axes, shown)
+        axes.set(xlabel="token read", ylabel=f"gradient of the {view.scalar}")
+        axes.set_title(f"on what the answer depends: {view.answer}", loc="left")
+
+    return plot
+
+
+def pooling_plot(view: PoolingView) -> Plot:
+    """Return the weight of each state in the pooled one."""
+    shown = view.tokens[:MOST_TOKENS]
+
+    def plot(axes: Any) -> None:
+        axes.bar(range(len(shown)), view.weights_T[: len(shown)], color="#4477aa")
+        _name_tokens(axes, shown)
+        axes.set(xlabel="token read", ylabel="weight", ylim=(0.0, None))
+        axes.set_title("attention of the pooling", loc="left")
 
     return plot
 
@@ -109,6 +146,13 @@ def memory_plot(probes: Sequence[Probe]) -> Plot:
         axes.set_title("what the state still holds", loc="left")
 
     return plot
+
+
+def _name_tokens(axes: Any, tokens: Sequence[str]) -> None:
+    """Put a token under each place; words stand upright."""
+    ticks = [_tick(token) for token in tokens]
+    turned = 90 if max(map(len, ticks)) > 2 else 0
+    axes.set_xticks(range(len(ticks)), ticks, fontsize=8, rotation=turned)
 
 
 def _tick(token: str) -> str:

@@ -1,39 +1,110 @@
-"""What is looked into: a recurrent language model and the tokens of a person's own text."""
+"""What is looked into: the layers of a run, a person's own text, and what is said of it."""
 
 import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
+import torch
+from torch import Tensor, nn
 
 from elman.checkpoints.run_folder import RunFolder
-from elman.config.text_settings import UnknownPolicy
-from elman.errors import DataError, RunError, SettingError
-from elman.models.recurrent import RecurrentLanguageModel
+from elman.config.reading_settings import TaskName
+from elman.config.settings import Settings
+from elman.errors import SettingError
+from elman.inspection.recording import CellStep, record
+from elman.layers.stack import RecurrentStack, StackState
 from elman.recipes.corpus import open_corpus
-from elman.recipes.trained import TrainedModel, open_trained
-from elman.text.vocabulary import BOUNDARY
+
+
+class Said(Protocol):
+    """What a model says at one step of a text; every task has its own."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON can hold."""
+        ...
+
+    def columns(self) -> dict[str, object]:
+        """Return a cell for each column of a table, the same columns at every step."""
+        ...
+
+    @property
+    def mark(self) -> str:
+        """A few characters that stand above the step in a picture; "": none."""
+        ...
+
+
+class SubjectStep(NamedTuple):
+    """One step of a text: what each cell did, at its place in the stack, and what is said."""
+
+    cells: tuple[CellStep, ...]
+    said: Said
 
 
 @dataclass(frozen=True)
-class Subject:
-    """ids_N as the model reads them, `shown` the same for a person, and the run they belong to.
+class Subject(ABC):
+    """A run and one text as it reads it: `shown` are the tokens for a person, a step each.
 
-    A line stands between its marks; a run that reads from the end has them from the end.
+    `notices` are lines that a person should see. `task` is that of the run, mark_title says what
+    stands above the steps of a picture, and mark_shift how many steps further right.
     """
 
-    trained: TrainedModel
-    model: RecurrentLanguageModel
-    ids_N: npt.NDArray[np.int64]
+    path: Path
+    settings: Settings
     shown: tuple[str, ...]
+    notices: tuple[str, ...]
+
+    task: ClassVar[TaskName]
+    mark_title: ClassVar[str]
+    mark_shift: ClassVar[int] = 0
+
+    @property
+    @abstractmethod
+    def module(self) -> nn.Module:
+        """The whole model."""
+
+    @property
+    @abstractmethod
+    def stack(self) -> RecurrentStack:
+        """The layers that are looked into."""
+
+    @abstractmethod
+    def read(self) -> None:
+        """Read the text as the run does when it is put to use, by its fast kernels."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Tensor]:
+        """Yield x_1TE, what the first layer reads: the whole, or piece after piece in one way."""
+
+    @abstractmethod
+    def vocabulary_pieces(self) -> Iterator[Tensor]:
+        """Yield x_B1E of all tokens there are, each a text of its own; nothing where none are."""
+
+    @abstractmethod
+    def steps(self, top: int) -> Iterator[SubjectStep]:
+        """Yield every step of the text with what is said there, the `top` likeliest of it."""
+
+    def answer_json(self) -> Mapping[str, object]:
+        """Return what is said of the text as a whole; nothing where nothing is."""
+        return {}
+
+    def cells(self) -> Iterator[tuple[CellStep, ...]]:
+        """Yield what each cell did at every step, and nothing of what is said."""
+        state: StackState | None = None
+        for x_1TE in self.pieces():
+            with torch.no_grad():
+                recording = record(self.stack, x_1TE, state)
+            state = recording.state
+            yield from zip(*recording.steps, strict=True)
 
     def layer(self, number: int | None) -> int:
         """Return the layer numbered from 1 as a place; None: the last one.
 
         Raises `SettingError` for one that the model does not have.
         """
-        layers = self.model.stack.num_layers
+        layers = self.stack.num_layers
         if number is None:
             return layers - 1
         if not 1 <= number <= layers:
@@ -42,22 +113,16 @@ class Subject:
             )
         return number - 1
 
-    def token(self, token_id: int) -> str:
-        """Return a token as a person reads it in a table."""
-        return self.trained.tokenizer.token_text(token_id)
+    def places(self, layer: int) -> tuple[int, ...]:
+        """Return where the cells of a layer stand in the stack, one for each direction."""
+        ways = self.stack.num_directions
+        return tuple(range(layer * ways, (layer + 1) * ways))
 
-
-def open_recurrent(path: Path) -> tuple[TrainedModel, RecurrentLanguageModel]:
-    """Return a run whose model is recurrent. Raises `RunError` for another one."""
-    trained = open_trained(path)
-    if not isinstance(trained.model, RecurrentLanguageModel):
-        raise RunError(
-            f"the run {path} has no recurrent state to look into",
-            got=f"model.kind = {trained.settings.model.kind}",
-            allowed="a recurrent language model",
-            hint="elman compare --reach shows how far back any model looks",
-        )
-    return trained, trained.model
+    def direction(self, place: int) -> str:
+        """Return which way the cell at a place reads, "" where all read forward."""
+        if self.stack.num_directions == 1:
+            return ""
+        return "backward" if place % 2 else "forward"
 
 
 def text_of_file(name: str, path: Path) -> str:
@@ -69,38 +134,3 @@ def text_of_file(name: str, path: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         corpus = open_corpus((name,), encoding=encoding, repeats="keep", scratch=Path(scratch))
         return "".join(corpus.chunks())
-
-
-def subject_of(path: Path, text: str, *, unknown: UnknownPolicy | None = None) -> Subject:
-    """Return the text as the run at `path` reads it.
-
-    Raises `RunError` for a run without a recurrent state, `DataError` for a text without tokens or,
-    where the run is of lines, of several.
-    """
-    trained, model = open_recurrent(path)
-    tokenizer = trained.tokenizer
-    is_line = trained.settings.text.unit == "line"
-    if is_line and "\n" in text.rstrip("\n"):
-        raise DataError(
-            "a run of lines reads one line at a time",
-            got=f"{text.rstrip(chr(10)).count(chr(10)) + 1} lines",
-            hint="give one of them",
-        )
-    given = text.rstrip("\n") if is_line else text
-    ids_N, starts_N, ends_N = tokenizer.encode_with_offsets(given, policy=unknown)
-    if not len(ids_N):
-        raise DataError("there is no token in the text", got=repr(text))
-    normal = tokenizer.normalise(given)
-    shown = [
-        normal[start:end] for start, end in zip(starts_N.tolist(), ends_N.tolist(), strict=True)
-    ]
-    if trained.settings.text.direction == "backward":
-        ids_N, shown = ids_N[::-1], shown[::-1]
-    ids = ids_N.astype(np.int64)
-    if is_line or trained.settings.text.start == "mark":
-        assert tokenizer.vocabulary.boundary_id is not None
-        mark = np.array([tokenizer.vocabulary.boundary_id], dtype=np.int64)
-        ids, shown = np.concatenate((mark, ids)), [BOUNDARY, *shown]
-        if is_line:
-            ids, shown = np.concatenate((ids, mark)), [*shown, BOUNDARY]
-    return Subject(trained, model, ids, tuple(shown))
