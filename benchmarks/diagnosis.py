@@ -17,14 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from elman.data.corpora import language_reference, unicode_names
-from elman.recipes.diagnosing.planting import Texts
+from elman.recipes.diagnosing.planting import Texts, lines_by_chance
 from elman.recipes.diagnosing.trials import (
     HEALTHY,
     Condition,
     Verdict,
     faults_for,
     found_in,
-    lines_by_chance,
 )
 
 SMALL = ("training.batch_size=16", "training.window=32", "training.threads=1")

@@ -82,9 +82,9 @@ def test_overfitting_is_a_gap_that_grows(
 
 
 def test_nothing_is_learnt_where_frequencies_do_as_well(bare: Evidence) -> None:
-    text = TextEvidence(part("ab" * 500), part("ab" * 500))
+    text = TextEvidence(part("ab" * 500), {"valid": part("ab" * 500)})
     expected = -np.log(501 / (1002 + 97))  # counts plus one over 99 ids, 97 of them never seen
-    found = learning_faults.single_token_nats(*text)
+    found = learning_faults.single_token_nats(text.train, text.looked_at)
     assert found == pytest.approx(expected)
     for nats, is_found in ((expected, True), (0.5 * expected, False)):
         one = replace(bare, text=text, validations=(Validation(1, nats, nats),))
@@ -96,10 +96,9 @@ def test_passages_of_the_training_text_are_found(
     bare: Evidence, copied: int, is_found: bool
 ) -> None:
     train, held_out = chance_text(20_000, 1), chance_text(8_000, 2)
-    leaked = replace(
-        bare, text=TextEvidence(part(train + held_out[1000 : 1000 + copied]), part(held_out))
-    )
-    fault = text_faults.held_out_in_training(leaked)
+    held_out_parts = {"valid": part(chance_text(2000, 9)), "test": part(held_out)}
+    text = TextEvidence(part(train + held_out[1000 : 1000 + copied]), held_out_parts)
+    fault = text_faults.held_out_in_training(replace(bare, text=text))
     assert (fault is not None) == is_found
     if fault is not None:
         assert fault.figures["share"] == pytest.approx(0.25, abs=1e-3)
@@ -109,14 +108,14 @@ def test_lines_that_are_learnt_from_are_found(bare: Evidence) -> None:
     for shared, is_found in ((1, False), (4, True)):
         known = [f"name {number}" for number in range(20)]
         held_out = known[:shared] + [f"other {number}" for number in range(10 - shared)]
-        text = TextEvidence(lines(*known), lines(*held_out))
+        text = TextEvidence(lines(*known), {"valid": lines(*held_out)})
         fault = text_faults.held_out_in_training(replace(bare, text=text))
         assert (fault is not None) == is_found
 
 
 @pytest.mark.parametrize(("times", "share"), [(1, 0.0), (2, 0.5), (3, 2 / 3)])
 def test_a_text_that_repeats_itself_is_found(bare: Evidence, times: int, share: float) -> None:
-    text = TextEvidence(part(chance_text(5000, 3) * times), None)
+    text = TextEvidence(part(chance_text(5000, 3) * times), {})
     fault = text_faults.repeated_training_text(replace(bare, text=text))
     assert (fault is not None) == (times > 1)
     if fault is not None:
@@ -134,7 +133,7 @@ def test_runs_at_the_ends_of_lines_are_padding_and_others_are_not(bare: Evidence
     within = "".join(f"{'-' * 10}word\n" for _ in range(50))
     after = "".join(f"word{' ' * 10}\n" for _ in range(50))
     for text, is_found in ((within, False), (after, True)):
-        asked = replace(bare, text=TextEvidence(ids(text), None))
+        asked = replace(bare, text=TextEvidence(ids(text), {}))
         fault = text_faults.padding_in_text(asked)
         assert (fault is not None) == is_found
         if fault is not None:

@@ -10,14 +10,13 @@ from small_conditions import SMALL, reference_texts
 
 from elman.data.corpora import unicode_names
 from elman.recipes.diagnosing.fault import FAULTS
-from elman.recipes.diagnosing.planting import Texts
+from elman.recipes.diagnosing.planting import Texts, lines_by_chance
 from elman.recipes.diagnosing.trials import (
     HEALTHY,
     Condition,
     Verdict,
     faults_for,
     found_in,
-    lines_by_chance,
     verdicts,
 )
 

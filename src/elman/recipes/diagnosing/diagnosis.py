@@ -9,6 +9,7 @@ from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.diagnosing import (
     learning_faults,
     reach_faults,
+    row_faults,
     state_faults,
     text_faults,
     weight_faults,
@@ -25,9 +26,6 @@ _OF_METRICS: Mapping[str, Question] = MappingProxyType(
         "overfitting": learning_faults.overfitting,
     }
 )
-_OF_WEIGHTS: Mapping[str, Question] = MappingProxyType(
-    {"broken-weights": weight_faults.broken_weights, "broken-state": state_faults.broken_state}
-)
 _OF_TEXT: Mapping[str, Question] = MappingProxyType(
     {
         "nothing-learnt": learning_faults.nothing_learnt,
@@ -38,6 +36,13 @@ _OF_TEXT: Mapping[str, Question] = MappingProxyType(
         "another-text-held-out": text_faults.another_text_held_out,
         "padding-in-text": text_faults.padding_in_text,
         "too-little-held-out": text_faults.too_little_held_out,
+    }
+)
+_OF_ROWS: Mapping[str, Question] = MappingProxyType(
+    {
+        "held-out-in-training": row_faults.rows_in_training,
+        "repeated-training-text": row_faults.repeated_rows,
+        "too-little-held-out": row_faults.few_rows,
     }
 )
 _OF_MODELS: Mapping[str, Question] = MappingProxyType(
@@ -100,11 +105,15 @@ def diagnosis_of(path: Path) -> Diagnosis:
 
 def questions_for(evidence: Evidence) -> dict[str, Question]:
     """Return what can be asked of such a run with what there is of it, by the name of the fault."""
-    questions = dict(_OF_WEIGHTS)
+    questions: dict[str, Question] = {"broken-weights": weight_faults.broken_weights}
+    if evidence.carried:
+        questions["broken-state"] = state_faults.broken_state
     if evidence.updates:
         questions |= _OF_METRICS
     if evidence.text is not None:
         questions |= _OF_TEXT
+    if evidence.rows:
+        questions |= _OF_ROWS
     if evidence.passages is not None:
         questions |= _OF_MODELS
         if isinstance(evidence.passages.model, RecurrentLanguageModel):

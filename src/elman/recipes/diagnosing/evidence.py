@@ -17,7 +17,8 @@ from elman.config.settings import Settings
 from elman.data.token_array import LineArray
 from elman.errors import ElmanError
 from elman.recipes.diagnosing.passages import Passages, passages_of
-from elman.recipes.preparing import Part, PreparedText, reopen_prepared
+from elman.recipes.diagnosing.row_evidence import RowsByPart, rows_of
+from elman.recipes.preparing import PART_NAMES, Part, PreparedText, reopen_prepared
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.text.tokenizer_file import tokenizer_from_json
 
@@ -61,18 +62,23 @@ class PartText(NamedTuple):
 
 
 class TextEvidence(NamedTuple):
-    """What was learnt from, and what was held out: the validation part, or else the test part."""
+    """What was learnt from, and what was held out: valid before test, as far as they are there."""
 
     train: PartText
-    held_out: PartText | None
+    held_out: Mapping[str, PartText]
+
+    @property
+    def looked_at(self) -> PartText:
+        """The part that the model is run on: the first held-out one, or else what was learnt."""
+        return next(iter(self.held_out.values()), self.train)
 
 
 @dataclass(frozen=True)
 class Evidence:
     """All there is of a run. What could not be read is None or empty, with a line in `left_out`.
 
-    weights, carried: tensors by name, as the files have them. passages: rows of held-out tokens
-    that the model reads.
+    weights, carried: tensors by name, as the files have them. text, passages: of language models,
+    passages being held-out tokens that the model reads; rows: of all others.
     """
 
     folder: RunFolder
@@ -82,6 +88,7 @@ class Evidence:
     weights: Mapping[str, Tensor]
     carried: Mapping[str, Tensor]
     text: TextEvidence | None
+    rows: RowsByPart
     trained: TrainedModel | None
     passages: Passages | None
     left_out: tuple[str, ...]
@@ -107,18 +114,25 @@ def evidence_of(path: Path) -> Evidence:
     if not rows:
         left_out.append("there are no metrics: how it learnt was not looked at")
     text = None
+    rows_by_part: RowsByPart = {}
     if not is_language:
         left_out.append(
-            f"model.task = {folder.settings.model.task}: gates and text were not looked at; "
-            "elman data check compares its files"
+            f"model.task = {folder.settings.model.task}: its gates were not looked at; "
+            "elman inspect shows them"
         )
-    elif manifest is not None:
-        text = _text(folder, manifest.data, left_out)
+    if manifest is not None:
+        try:
+            if is_language:
+                text = _text(folder, manifest.data)
+            else:
+                rows_by_part = rows_of(folder, manifest.data)
+        except (ElmanError, OSError) as error:
+            left_out.append(f"its data could not be read again, and were not looked at: {error}")
     trained = open_trained(path) if is_language and finite else None
     passages = None
     if trained is not None and text is not None:
-        held_out = text.held_out or text.train
-        passages = passages_of(held_out.ids_N, held_out.lines(), trained)
+        part = text.looked_at
+        passages = passages_of(part.ids_N, part.lines(), trained)
         if passages is None:
             left_out.append("the held-out text is too short: the model was not run on it")
     return Evidence(
@@ -127,36 +141,32 @@ def evidence_of(path: Path) -> Evidence:
         tuple(_updates(rows)),
         tuple(_validations(rows)),
         weights,
-        _carried(path, left_out),
+        _carried(path),
         text,
+        rows_by_part,
         trained,
         passages,
         tuple(left_out),
     )
 
 
-def _text(
-    folder: RunFolder, recorded: Mapping[str, object], left_out: list[str]
-) -> TextEvidence | None:
+def _text(folder: RunFolder, recorded: Mapping[str, object]) -> TextEvidence:
     """Return the text that the run began with, read again from its files."""
-    try:
-        tokenizer = tokenizer_from_json(folder.tokenizer_json)
-        with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-            prepared = reopen_prepared(folder.settings, tokenizer, Path(scratch), recorded)
-            return _both_parts(prepared)
-    except (ElmanError, OSError) as error:
-        left_out.append(f"its text could not be read again, and was not looked at: {error}")
-        return None
+    tokenizer = tokenizer_from_json(folder.tokenizer_json)
+    with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
+        prepared = reopen_prepared(folder.settings, tokenizer, Path(scratch), recorded)
+        return _both_parts(prepared)
 
 
 def _both_parts(prepared: PreparedText) -> TextEvidence:
     boundary = prepared.tokenizer.vocabulary.boundary_id
     parts = prepared.parts
-    chosen = parts.get("valid") or parts.get("test")
-    return TextEvidence(
-        _part(parts["train"], boundary, MOST_TRAINING_TOKENS),
-        None if chosen is None else _part(chosen, boundary, MOST_HELD_OUT_TOKENS),
-    )
+    held_out: dict[str, PartText] = {
+        name: _part(parts[name], boundary, MOST_HELD_OUT_TOKENS)
+        for name in PART_NAMES
+        if name != "train" and name in parts
+    }
+    return TextEvidence(_part(parts["train"], boundary, MOST_TRAINING_TOKENS), held_out)
 
 
 def _part(part: Part, boundary: int | None, most: int) -> PartText:
@@ -175,15 +185,12 @@ def _part(part: Part, boundary: int | None, most: int) -> PartText:
     return PartText(ids_N, lengths_N.cumsum() - lengths_N, part.num_predicted, part.unknown)
 
 
-def _carried(path: Path, left_out: list[str]) -> Mapping[str, Tensor]:
+def _carried(path: Path) -> Mapping[str, Tensor]:
     """Return the state that each lane was left in, by name; nothing where none was saved."""
     if not (path / STATE).is_file():
         return {}
     tensors = read_tensor_file(path / STATE, "training state").tensors
-    found = {name: each for name, each in tensors.items() if name.startswith("carried.")}
-    if not found:
-        left_out.append("no carried state was saved: none was looked at")
-    return found
+    return {name: each for name, each in tensors.items() if name.startswith("carried.")}
 
 
 def _updates(rows: list[dict[str, object]]) -> list[Update]:

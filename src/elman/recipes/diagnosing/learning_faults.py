@@ -56,9 +56,9 @@ def rate_too_high(evidence: Evidence) -> Fault | None:
 def nothing_learnt(evidence: Evidence) -> Fault | None:
     """Find a model that is hardly better than the frequencies of single tokens."""
     reached = [one.nats for one in evidence.validations if one.nats is not None]
-    if evidence.text is None or evidence.text.held_out is None or not reached:
+    if evidence.text is None or not reached:
         return None
-    frequencies = single_token_nats(evidence.text.train, evidence.text.held_out)
+    frequencies = single_token_nats(evidence.text.train, evidence.text.looked_at)
     best = min(reached)
     if best < LEARNT * frequencies:
         return None

@@ -10,6 +10,7 @@ from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.diagnosing.evidence import Evidence
 from elman.recipes.diagnosing.fault import Fault
 from elman.recipes.diagnosing.passages import Passages, line_ends
+from elman.recipes.diagnosing.text_faults import repeated_training_text
 
 TOLERANCE = 1e-3
 """Nats by which a probability may differ between two ways to compute it."""
@@ -107,10 +108,7 @@ def broken_state(evidence: Evidence) -> Fault | None:
     if not evidence.carried or not isinstance(model, RecurrentLanguageModel):
         return None
     largest = max(float(part_BH.abs().max()) for part_BH in evidence.carried.values())
-    alike = all(
-        len(part_BH) > 1 and bool((part_BH == part_BH[:1]).all())
-        for part_BH in evidence.carried.values()
-    ) and any(bool(part_BH.any()) for part_BH in evidence.carried.values())
+    alike = _lanes_alike(evidence)
     usual = _usual_state(evidence)
     if np.isfinite(largest) and not alike and (usual is None or largest <= STRAY * usual):
         return None
@@ -124,6 +122,15 @@ def broken_state(evidence: Evidence) -> Fault | None:
         "do not go on from it: train anew, or take weights and begin with an empty state",
         {"largest": largest, "usual": usual or 0.0},
     )
+
+
+def _lanes_alike(evidence: Evidence) -> bool:
+    """Return whether all lanes have one state, other than zeros, though their text differs."""
+    if evidence.text is None or repeated_training_text(evidence) is not None:
+        return False
+    parts = evidence.carried.values()
+    moved = any(bool(part_BH.any()) for part_BH in parts)
+    return moved and all(len(part) > 1 and bool((part == part[:1]).all()) for part in parts)
 
 
 def _usual_state(evidence: Evidence) -> float | None:
@@ -141,7 +148,7 @@ def state_across_lines(evidence: Evidence) -> Fault | None:
     trained, text = evidence.trained, evidence.text
     if evidence.settings.text.unit != "stream" or trained is None or text is None:
         return None
-    ids_N = (text.held_out or text.train).ids_N
+    ids_N = text.looked_at.ids_N
     ends_V = line_ends(trained.tokenizer)
     starts_N = np.flatnonzero(ends_V[ids_N]) + 1
     lengths_N = np.diff(starts_N)

@@ -34,39 +34,45 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 def too_little_held_out(evidence: Evidence) -> Fault | None:
     """Find a held-out part too small for a figure."""
-    part = _held_out(evidence)
-    if part is None or part.num_tokens >= FEW_TOKENS:
+    few = [(name, part) for name, part in _held_out(evidence) if part.num_tokens < FEW_TOKENS]
+    if not few:
         return None
-    data = evidence.settings.data
+    (name, part), data = few[0], evidence.settings.data
     return Fault(
         "too-little-held-out",
-        f"{part.num_tokens:,} tokens, where {FEW_TOKENS:,} are a beginning: what was chosen by "
-        "them was chosen by chance",
-        f"data.valid_fraction (now {data.valid_fraction:g}) higher, or a longer text in data.valid",
+        f"the {name} part has {part.num_tokens:,} tokens, where {FEW_TOKENS:,} are a beginning: a "
+        "figure of fewer is mostly chance",
+        f"data.{name}_fraction higher (now {getattr(data, f'{name}_fraction'):g}), or a longer "
+        f"text in data.{name}",
         {"tokens": part.num_tokens},
     )
 
 
 def held_out_in_training(evidence: Evidence) -> Fault | None:
     """Find held-out passages, or lines, that the training text has word for word."""
-    part = _held_out(evidence)
-    if part is None or evidence.text is None:
+    if evidence.text is None:
         return None
     train, length = evidence.text.train, _passage_length(evidence)
-    if len(part.starts_N):
-        known = {line.tobytes() for line in train.lines()}
-        lines = part.lines()
-        share = sum(line.tobytes() in known for line in lines) / max(len(lines), 1)
-        what, limit = "lines", LEAKED_LINES
-    else:
-        share = _covered(part.ids_N, train.ids_N, length)
-        what, limit = f"text, in passages of {length} tokens and more,", LEAKED
-    if share < limit:
-        return None
+    for name, part in _held_out(evidence):
+        if len(part.starts_N):
+            known = {line.tobytes() for line in train.lines()}
+            lines = part.lines()
+            share = sum(line.tobytes() in known for line in lines) / max(len(lines), 1)
+            what, limit = "lines", LEAKED_LINES
+        else:
+            share = _covered(part.ids_N, train.ids_N, length)
+            what, limit = f"text, in passages of {length} tokens and more,", LEAKED
+        if share >= limit:
+            return known_already(name, f"{percent(share)} of its {what}", share)
+    return None
+
+
+def known_already(name: str, told: str, share: float) -> Fault:
+    """Return that so much of the held-out part `name` is in the training text."""
     return Fault(
         "held-out-in-training",
-        f"{percent(share)} of the held-out {what} can be read in the training text: its figures "
-        "are of what is known by heart",
+        f"of the {name} part {told} can be read in the training text: its figures are of what is "
+        "known by heart",
         "data.repeats = drop before the text is split, or other files in data.valid and data.test",
         {"share": share},
     )
@@ -82,6 +88,11 @@ def repeated_training_text(evidence: Evidence) -> Fault | None:
         share = 1.0 - len(set(lines)) / max(len(lines), 1)
     else:
         share = _repeated(train.ids_N, length)
+    return repeats_itself(share)
+
+
+def repeats_itself(share: float) -> Fault | None:
+    """Return that so much of the training text was there before, where that is much."""
     if share < REPEATED:
         return None
     return Fault(
@@ -95,17 +106,18 @@ def repeated_training_text(evidence: Evidence) -> Fault | None:
 
 def unknown_tokens(evidence: Evidence) -> Fault | None:
     """Find held-out text much of which the vocabulary does not know."""
-    part = _held_out(evidence)
-    if part is None:
-        return None
-    settings = evidence.settings.text
-    limit = UNKNOWN_WORDS if settings.level == "word" else UNKNOWN
-    share = part.num_unknown / max(part.num_tokens, 1)
+    limit = UNKNOWN_WORDS if evidence.settings.text.level == "word" else UNKNOWN
+    shares = {
+        name: part.num_unknown / max(part.num_tokens, 1) for name, part in _held_out(evidence)
+    }
+    name = max(shares, key=lambda name: shares[name], default="")
+    share = shares.get(name, 0.0)
     if share < limit:
         return None
     return Fault(
         "unknown-tokens",
-        f"{percent(share)} of its tokens are unknown: what follows them is guessed",
+        f"{percent(share)} of the tokens of the {name} part are unknown: what follows them is "
+        "guessed",
         "text.level = bpe or byte, which know every text; or more text to learn from",
         {"share": share},
     )
@@ -113,19 +125,23 @@ def unknown_tokens(evidence: Evidence) -> Fault | None:
 
 def another_text_held_out(evidence: Evidence) -> Fault | None:
     """Find held-out text whose tokens are distributed otherwise than those learnt from."""
-    part = _held_out(evidence)
-    if part is None or evidence.text is None or part.num_tokens < FEW_TOKENS:
+    if evidence.text is None:
         return None
-    train = evidence.text.train
-    cost, own = single_token_nats(train, part), single_token_nats(train, train)
+    train, words = evidence.text.train, evidence.settings.text.level in ("word", "bpe")
+    costs = {
+        name: single_token_nats(train, part)
+        for name, part in _held_out(evidence)
+        if part.num_tokens >= FEW_TOKENS
+    }
+    name = max(costs, key=lambda name: costs[name], default="")
+    cost, own = costs.get(name, 0.0), single_token_nats(train, train)
     apart = cost - own
-    words = evidence.settings.text.level in ("word", "bpe")
     if apart < (WORDS_APART if words else APART):
         return None
     return Fault(
         "another-text-held-out",
-        f"its single tokens cost {cost:.2f} nats by the frequencies of the training text, which "
-        f"itself costs {own:.2f}",
+        f"single tokens of the {name} part cost {cost:.2f} nats by the frequencies of the training "
+        f"text, which itself costs {own:.2f}",
         "data.valid and data.test of the same kind as data.train, or data.split = shuffled",
         {"nats_apart": apart},
     )
@@ -166,8 +182,8 @@ def _runs_before_ends(
     return found_N
 
 
-def _held_out(evidence: Evidence) -> PartText | None:
-    return None if evidence.text is None else evidence.text.held_out
+def _held_out(evidence: Evidence) -> list[tuple[str, PartText]]:
+    return [] if evidence.text is None else list(evidence.text.held_out.items())
 
 
 def _passage_length(evidence: Evidence) -> int:
