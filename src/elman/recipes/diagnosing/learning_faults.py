@@ -12,8 +12,9 @@ LEARNT = 0.97
 """Share of the nats of single tokens above which little more than how often they are was learnt."""
 WORSE = 0.02
 """Share of the best held-out loss by which the last one is worse where a text is overlearnt."""
-APART = 0.3
-"""Share of the held-out loss by which that of training is lower where a text is overlearnt."""
+APART, BY_HEART = 0.2, 0.4
+"""Shares of the held-out loss by which that of training is lower: where the one grew worse, and
+where this alone tells of a text that is known by heart."""
 
 
 def unfinished(evidence: Evidence) -> Fault | None:
@@ -92,15 +93,17 @@ def overfitting(evidence: Evidence) -> Fault | None:
         return None
     (best, then, best_update), (last, now, last_update) = min(known), known[-1]
     worse, apart = last / best - 1.0, 1.0 - now / last
-    if now > then:
+    if now > then or apart < (APART if worse >= WORSE else BY_HEART):
         return None
-    if worse < WORSE or apart < APART:
-        return None
+    grew = (
+        f" and is {percent(worse)} worse after update {last_update:,}, while that of training fell "
+        f"from {then:.3f} to {now:.3f}; the best weights were kept"
+        if worse >= WORSE
+        else f", where that of training was {now:.3f} in the end"
+    )
     return Fault(
         "overfitting",
-        f"the held-out loss was best after update {best_update:,} ({best:.3f} nats a token) "
-        f"and is {percent(worse)} worse after update {last_update:,}, while that of training fell "
-        f"from {then:.3f} to {now:.3f}; the best weights were kept",
+        f"the held-out loss was best after update {best_update:,} ({best:.3f} nats a token){grew}",
         f"model.dropout (now {evidence.settings.model.dropout:g}) higher, a smaller "
         "model.hidden_size, or fewer training.epochs",
         {"worse": worse, "apart": apart, "best_update": best_update},

@@ -63,6 +63,11 @@ def _filled_up(text: str) -> str:
     return "".join(f"{line:<{min(width, 2 * len(line) + 20)}}\n" for line in lines)
 
 
+def _filled_up_by_words(text: str) -> str:
+    """Return every line with ten words of filling."""
+    return "".join(f"{line}{' <pad>' * 10}\n" for line in text.splitlines())
+
+
 TRAINED: Mapping[str, Planting] = MappingProxyType(
     {
         "rate-too-high": Planting(("training.learning_rate=3", "training.warmup_updates=0")),
@@ -89,6 +94,11 @@ TRAINED: Mapping[str, Planting] = MappingProxyType(
     }
 )
 """Faults that training begins with."""
+
+TRAINED_ON_WORDS: Mapping[str, Planting] = MappingProxyType(
+    {"padding-in-text": Planting((), lambda texts: Texts(*map(_filled_up_by_words, texts)))}
+)
+"""Those that are other ones where a token is a word, to which blanks are nothing."""
 
 
 def _broken(model: nn.Module) -> None:

@@ -14,9 +14,9 @@ SHORT_REACH = 1
 """Tokens back that a state which is forgotten at once still tells of."""
 GROWTH = 0.05
 """Nats a step by which a gradient grows backwards where the recurrence explodes."""
-SATURATED = 0.8
-"""Share of all values of gates that stand at their ends."""
-CLOSED = 0.5
+SATURATED = 0.9
+"""Share of the values of gates and candidates, of a plain cell its outputs, at their ends."""
+CLOSED = 0.3
 """Tokens within which nine of ten units forget all but 1/e, where forget gates are closed."""
 DEAD = 0.1
 """Share of the units of a layer that never move."""
@@ -87,18 +87,16 @@ def _growth(evidence: Evidence) -> float | None:
 def saturated_gates(evidence: Evidence) -> Fault | None:
     """Find a layer whose gates and candidates stand at their ends nearly always."""
     for layer, statistics in enumerate(_gates(evidence)):
+        gates = {k: v for k, v in statistics.gates.items() if k != "preactivation"}
         ends = [
             float((moments.below_H + moments.above_H).mean())
-            for moments in (*statistics.gates.values(), *statistics.state.values())
+            for moments in (gates or statistics.state).values()
         ]
-        values = dict(zip((*statistics.gates, *statistics.state), ends, strict=True))
-        values.pop("preactivation", None)
-        values.pop("c", None)
-        share = max(sum(values.values()) / len(values), 0.0)
+        share = sum(ends) / len(ends)
         if share >= SATURATED:
             return Fault(
                 "saturated-gates",
-                f"in layer {layer + 1} {percent(share)} of all values stand at their ends, where "
+                f"in layer {layer + 1} {percent(share)} of the values stand at their ends, where "
                 "their derivatives are small",
                 "a lower training.learning_rate, training.weight_decay = 0.01 or model.layer_norm "
                 "= cell",

@@ -14,6 +14,7 @@ from elman.recipes.diagnosing.diagnosis import diagnosis_of
 from elman.recipes.diagnosing.evidence import Evidence, evidence_of
 from elman.recipes.diagnosing.planting import (
     TRAINED,
+    TRAINED_ON_WORDS,
     WEIGHTS,
     Planting,
     Texts,
@@ -102,7 +103,9 @@ def _plant(condition: Condition, fault: str, healthy: Path, run: Path) -> None:
         texts = [lines_by_chance(text, condition.seed) for text in condition.texts]
         _train(condition._replace(texts=Texts(*texts)), Planting(), run)
     elif fault in TRAINED:
-        _train(condition, TRAINED[fault], run)
+        words = "text.level=word" in condition.overrides
+        plantings = {**TRAINED, **(TRAINED_ON_WORDS if words else {})}
+        _train(condition, plantings[fault], run)
     else:
         shutil.copytree(healthy, run)
         if fault == "unfinished":

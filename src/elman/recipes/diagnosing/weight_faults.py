@@ -90,15 +90,22 @@ def _nats_at(log_probs_BTV: Tensor, targets_BT: Tensor, factor: float) -> float:
 
 
 def biased_output(evidence: Evidence) -> Fault | None:
-    """Find a common token whose mean probability is far from how often it comes."""
+    """Find a common token whose mean probability is far from how often it comes.
+
+    Beginnings of long lines are read, so that the end of a line is not asked about.
+    """
     if evidence.passages is None or evidence.trained is None:
         return None
     probs_V = evidence.passages.log_probs.exp().mean(dim=(0, 1)).numpy()
     targets = evidence.passages.targets.flatten().numpy()
     shares_V = np.bincount(targets, minlength=len(probs_V)) / len(targets)
+    if evidence.settings.text.unit == "line":
+        probs_V[evidence.trained.tokenizer.vocabulary.boundary_id] = 0.0
     common = np.flatnonzero(np.maximum(shares_V, probs_V) >= COMMON)
     floor = COMMON / 100
     ratios = (probs_V[common] + floor) / (shares_V[common] + floor)
+    if not len(common):
+        return None
     worst = int(np.abs(np.log(ratios)).argmax())
     off = float(ratios[worst])
     if 1 / OFF < off < OFF:
