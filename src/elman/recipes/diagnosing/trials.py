@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from elman.checkpoints.run_folder import is_finished
 from elman.errors import SettingError
 from elman.recipes.diagnosing import state_faults
 from elman.recipes.diagnosing.diagnosis import diagnosis_of
@@ -76,7 +77,7 @@ def verdicts(
 ) -> Iterator[Verdict]:
     """Yield what the diagnosis says of each fault planted in a condition, and of none.
 
-    Runs lie in `folder` by condition and fault; one that is there is used again.
+    Runs lie in `folder` by condition and fault; one that is there and finished is used again.
     """
     for fault in faults_for(condition) if faults is None else faults:
         yield Verdict(condition.name, fault, found_in(condition, fault, folder))
@@ -86,14 +87,16 @@ def found_in(condition: Condition, fault: str, folder: Path) -> tuple[str, ...]:
     """Return the names of what is found where `fault` was planted in a condition."""
     place = folder / condition.name
     healthy = place / HEALTHY
-    if not (healthy / "manifest.json").exists():
+    if not is_finished(healthy):
+        shutil.rmtree(healthy, ignore_errors=True)
         _train(condition, Planting(), healthy)
     if fault == HEALTHY:
         return diagnosis_of(healthy).names
     if fault in ("padding-leaks", "neighbours-leak"):
         return _found_in_model(evidence_of(healthy), fault)
     run = place / fault
-    if not (run / "manifest.json").exists():
+    if not is_finished(run):
+        shutil.rmtree(run, ignore_errors=True)
         _plant(condition, fault, healthy, run)
     return diagnosis_of(run).names
 
