@@ -9,7 +9,13 @@ import torch
 from elman.config.model_settings import ModelSettings
 from elman.errors import SettingError
 from elman.evaluation.language import score_lines_by, score_stream_by
-from elman.evaluation.scorers import CacheScorer, MixtureScorer, ModelScorer, TokenScorer
+from elman.evaluation.scorers import (
+    CacheScorer,
+    MixtureScorer,
+    ModelScorer,
+    RecallScorer,
+    TokenScorer,
+)
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import token_nats
 from elman.models.language import LanguageModel
@@ -97,6 +103,26 @@ def test_a_cache_without_weight_is_the_model() -> None:
     alone = score_stream_by(ModelScorer(model, PLAN), [ids])
     cached = score_stream_by(CacheScorer(model, PLAN, size=9, flatness=1, weight=0.0), [ids])
     assert cached.loss_nats == pytest.approx(alone.loss_nats, rel=1e-12)
+
+
+@pytest.mark.parametrize("window", [1, 6, 100])
+def test_recall_alone_is_a_cache_of_all_the_weight(window: int) -> None:
+    model, ids = model_of(4), stream(5)
+    found = []
+    for scorer in (
+        CacheScorer(model, PLAN, size=9, flatness=0.7, weight=1.0),
+        RecallScorer(model, PLAN, size=9, flatness=0.7),
+    ):
+        told: list[float] = []
+        score_stream_by(
+            *(scorer, [ids]),
+            window=window,
+            on_tokens=lambda nats_N, _, told=told: told.extend(nats_N),
+        )
+        found.append(np.array(told))
+    empty = np.isnan(found[1])
+    assert empty.tolist() == [True] + [False] * (len(empty) - 1)
+    np.testing.assert_allclose(found[1][1:], found[0][1:], rtol=1e-12)
 
 
 def test_a_repeated_text_is_what_a_cache_is_for() -> None:

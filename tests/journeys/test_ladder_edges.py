@@ -88,7 +88,7 @@ def test_each_try_is_told_while_numbers_are_fitted(learnt: Path, book: Path) -> 
     trained, request = open_trained(learnt), ScoreRequest((str(book),))
     for mixing, what, tries in (
         (Mixing(is_dynamic=True), "fitting the rate, try {} of 5", 5),
-        (Mixing(cache_size=9), "fitting the cache, try {} of 10", 10),
+        (Mixing(cache_size=9), "fitting the cache, try {}", None),
         (Mixing(other=learnt), "fitting the weight of the mixture, run {} of 2", 2),
     ):
         told: dict[str, list[int]] = {}
@@ -99,9 +99,9 @@ def test_each_try_is_told_while_numbers_are_fitted(learnt: Path, book: Path) -> 
             on_fitted=lambda stage, count, told=told: told.setdefault(stage, []).append(count),
         )
         stages = [stage for stage in told if stage.startswith(what.split(",")[0] + ", ")]
-        assert [one for one in stages if "alone" not in one] == [
-            what.format(number) for number in range(1, tries + 1)
-        ]
+        tried = [one for one in stages if "alone" not in one]
+        assert 3 <= len(tried) <= 10 if tries is None else len(tried) == tries
+        assert tried == [what.format(number) for number, _ in enumerate(tried, 1)]
         for stage in stages:
             assert told[stage][0] == 0
             assert told[stage] == sorted(told[stage])

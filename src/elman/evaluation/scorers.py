@@ -185,6 +185,29 @@ class CacheScorer(TokenScorer):
         return CacheState(keys_BLH.gather(1, index_BCH), next_BL.gather(1, places_BC))
 
 
+class RecallScorer(CacheScorer):
+    """−ln p_cache alone, NaN where the cache is empty: what the model says is not worked out."""
+
+    def __init__(
+        self, model: LanguageModel, plan: KernelPlan, *, size: int, flatness: float
+    ) -> None:
+        super().__init__(model, plan, size=size, flatness=flatness, weight=1.0)
+
+    def nats(
+        self,
+        ids_BT: Tensor,
+        targets_BT: Tensor,
+        state: StackState | None,
+        lengths_B: Tensor | None = None,
+    ) -> tuple[Tensor, StackState]:
+        """Return −ln p_cache, filling the cache with each target once it is scored."""
+        before = None if state is None else state[:-1]
+        output: ModelOutput = self._own.model(ids_BT, before, lengths_B, plan=self._own.plan)
+        cache = self._cache(state, output.states_BTH)
+        cached_BT, after = self.recall(output.states_BTH, targets_BT, cache, lengths_B)
+        return cached_BT, (*output.state, after)
+
+
 class MixtureScorer(TokenScorer):
     """p = (1 − λ) p_first + λ p_second, of two scorers that mean the same by their ids."""
 

@@ -20,6 +20,7 @@ from elman.evaluation.scorers import (
     CacheScorer,
     MixtureScorer,
     ModelScorer,
+    RecallScorer,
     TokenScorer,
     mixed_nats,
 )
@@ -35,7 +36,7 @@ Facts = dict[str, float | int | str]
 """The numbers that a score was made with, by name."""
 
 FLATNESSES = (0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3, 2.0, 3.0, 5.0)
-"""Values of θ that are tried."""
+"""Values of θ among which the one of least loss is sought."""
 STEPS = 60
 """Steps of expectation and maximisation for a weight; each moves it less than the one before."""
 LEAST_WEIGHT = 1e-3
@@ -305,32 +306,34 @@ def _require_states(trained: TrainedModel) -> None:
 
 
 def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> CacheScorer:
-    """Return the run with a cache, whose flatness and weight are fitted where they are open."""
+    """Return the run with a cache, whose flatness and weight are fitted where they are open.
 
-    def scorer(flatness: float, weight: float) -> CacheScorer:
-        return CacheScorer(
-            trained.model,
-            trained.plan,
-            size=mixing.cache_size,
-            flatness=flatness,
-            weight=weight,
-        )
-
+    Of `FLATNESSES` every third is tried, and then the neighbours of the best one.
+    """
+    model, plan, size = trained.model, trained.plan, mixing.cache_size
     if mixing.flatness is not None and mixing.cache_weight is not None:
-        return scorer(mixing.flatness, mixing.cache_weight)
-    own_N = texts.nats(ModelScorer(trained.model, trained.plan), "fitting the cache, the run alone")
-    tried: list[tuple[float, float, float]] = []
+        given = mixing.flatness, mixing.cache_weight
+        return CacheScorer(model, plan, size=size, flatness=given[0], weight=given[1])
+    own_N = texts.nats(ModelScorer(model, plan), "fitting the cache, the run alone")
     flatnesses = FLATNESSES if mixing.flatness is None else (mixing.flatness,)
-    for number, flatness in enumerate(flatnesses, 1):
-        stage = f"fitting the cache, try {number} of {len(flatnesses)}"
-        recalled_N = texts.nats(scorer(flatness, 1.0), stage)
-        if mixing.cache_weight is None:
-            weight, loss = fitted_weight(own_N, recalled_N)
-        else:
+    tried: dict[int, tuple[float, float]] = {}
+
+    def loss_at(place: int) -> float:
+        """Return the loss at a flatness; `tried` keeps it with its weight."""
+        if place not in tried:
+            recall = RecallScorer(model, plan, size=size, flatness=flatnesses[place])
+            recalled_N = texts.nats(recall, f"fitting the cache, try {len(tried) + 1}")
             weight = mixing.cache_weight
-            loss = _mixed_loss(own_N, recalled_N, weight)
-        tried.append((loss, flatness, weight))
-    return scorer(*min(tried)[1:])
+            tried[place] = (
+                fitted_weight(own_N, recalled_N)[::-1]
+                if weight is None
+                else (_mixed_loss(own_N, recalled_N, weight), weight)
+            )
+        return tried[place][0]
+
+    best = min(range(0, len(flatnesses), 3), key=loss_at)
+    best = min(range(max(best - 1, 0), min(best + 2, len(flatnesses))), key=loss_at)
+    return CacheScorer(model, plan, size=size, flatness=flatnesses[best], weight=tried[best][1])
 
 
 def _following(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> DynamicScorer:
