@@ -35,7 +35,7 @@ from elman.text.vocabulary import UNK
 Facts = dict[str, float | int | str]
 """The numbers that a score was made with, by name."""
 
-FLATNESSES = (0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3, 2.0, 3.0, 5.0)
+FLATNESSES = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3, 2.0, 3.0, 5.0)
 """Values of θ among which the one of least loss is sought."""
 STEPS = 60
 """Steps of expectation and maximisation for a weight; each moves it less than the one before."""
@@ -308,7 +308,7 @@ def _require_states(trained: TrainedModel) -> None:
 def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> CacheScorer:
     """Return the run with a cache, whose flatness and weight are fitted where they are open.
 
-    Of `FLATNESSES` every third is tried, and then the neighbours of the best one.
+    Of `FLATNESSES` every third is tried, and then the neighbours of the best, until none is better.
     """
     model, plan, size = trained.model, trained.plan, mixing.cache_size
     if mixing.flatness is not None and mixing.cache_weight is not None:
@@ -332,7 +332,10 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> Cac
         return tried[place][0]
 
     best = min(range(0, len(flatnesses), 3), key=loss_at)
-    best = min(range(max(best - 1, 0), min(best + 2, len(flatnesses))), key=loss_at)
+    before = -1
+    while best != before:
+        before = best
+        best = min(range(max(best - 1, 0), min(best + 2, len(flatnesses))), key=loss_at)
     return CacheScorer(model, plan, size=size, flatness=flatnesses[best], weight=tried[best][1])
 
 
