@@ -308,7 +308,7 @@ def _require_states(trained: TrainedModel) -> None:
 def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> CacheScorer:
     """Return the run with a cache, whose flatness and weight are fitted where they are open.
 
-    Of `FLATNESSES` every third is tried, and then the neighbours of the best, until none is better.
+    Of `FLATNESSES` every third and the last are tried, then the neighbours of the best, until none is better.
     """
     model, plan, size = trained.model, trained.plan, mixing.cache_size
     if mixing.flatness is not None and mixing.cache_weight is not None:
@@ -331,7 +331,7 @@ def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> Cac
             )
         return tried[place][0]
 
-    best = min(range(0, len(flatnesses), 3), key=loss_at)
+    best = min((*range(0, len(flatnesses), 3), len(flatnesses) - 1), key=loss_at)
     before = -1
     while best != before:
         before = best
