@@ -308,7 +308,8 @@ def _require_states(trained: TrainedModel) -> None:
 def _cached(trained: TrainedModel, mixing: Mixing, texts: ValidationText) -> CacheScorer:
     """Return the run with a cache, whose flatness and weight are fitted where they are open.
 
-    Of `FLATNESSES` every third and the last are tried, then the neighbours of the best, until none is better.
+    Of `FLATNESSES` every third and the last are tried, then the neighbours of the best, until none
+    is better.
     """
     model, plan, size = trained.model, trained.plan, mixing.cache_size
     if mixing.flatness is not None and mixing.cache_weight is not None:
