@@ -66,6 +66,8 @@ def _powers(axes: Any) -> None:
         states = [1.0, *(_carried(weight, steps)[0] for steps in range(1, _STEPS + 1))]
         axes.plot(range(_STEPS + 1), states, label=f"{weight:g}")
     axes.set(yscale="log", xlabel="steps", ylabel="state, from 1")
+    axes.set_title("What a factor makes of 1, step by step")
+    axes.legend(frameon=False, title="factor of each step")
 
 
 FACTORS = Experiment(
