@@ -73,7 +73,7 @@ def _powers(axes: Any) -> None:
 FACTORS = Experiment(
     "factors",
     "what fifty steps make of a factor near 1",
-    "seed 000, Jacobians; seed 001, 15.5; seed 002, long-term; seed 004, 3.1",
+    "document 000, Jacobians; document 001, 15.5; document 002, long-term; document 004, 3.1",
     _run,
     _draw,
 )

@@ -121,7 +121,7 @@ def _shares(axes: Any) -> None:
 FACTS_IN_STATE = Experiment(
     "facts-in-state",
     "how many facts 32 numbers hold, beside attention",
-    "seed 002, limits of recurrence; H. Jaeger, GMD report 152 (2001)",
+    "document 002, limits of recurrence; H. Jaeger, GMD report 152 (2001)",
     _run,
     _draw,
 )

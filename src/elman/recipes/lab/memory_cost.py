@@ -137,7 +137,7 @@ def _name_powers(axes: Any, lengths: Sequence[int]) -> None:
 MEMORY_COST = Experiment(
     "memory-cost",
     "numbers stored and operations made: one state, all source states, all questions",
-    "seed 000, Training choices and the cost of keeping history",
+    "document 000, Training choices and the cost of keeping history",
     _run,
     _draw,
 )

@@ -145,7 +145,7 @@ def _cosines(axes: Any) -> None:
 WORD_ORDER = Experiment(
     "word-order",
     "an average cannot tell two orders of the same words apart, a state can",
-    "seed 002, order and recurrence",
+    "document 002, order and recurrence",
     _run,
     _draw,
 )
