@@ -88,6 +88,9 @@ def gates_plot(layers: Sequence[LayerGates]) -> Plot:
                 label=f"layer {layer.name}",
             )
         axes.set(yscale="log", xlabel="units, the longest first", ylabel="tokens carried (τ)")
+        axes.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.minorticks_off()
         axes.set_title("how long units carry", loc="left")
 
     return plot

@@ -138,9 +138,10 @@ function mapOf(one, colours) {
       const shade = colour(values[(from + column) * units + unit], most, one.signed, colours.zero, warm, colours.cold);
       picture.data.set([...shade, 255], 4 * (unit * width + column));
     }
-  if (chosen.unit < units) for (let column = 0; column < width; column++) frame(picture, width, chosen.unit, column, 0.25);
+  // Where there is one row or one column, a frame would change the colour of all there is.
+  if (units > 1 && chosen.unit < units) for (let column = 0; column < width; column++) frame(picture, width, chosen.unit, column, 0.25);
   const here = chosen.step - from;
-  if (here >= 0 && here < width) for (let unit = 0; unit < units; unit++) frame(picture, width, unit, here, 0.25);
+  if (width > 1 && here >= 0 && here < width) for (let unit = 0; unit < units; unit++) frame(picture, width, unit, here, 0.25);
   canvas.getContext("2d").putImageData(picture, 0, 0);
   const cell = (event) => {
     const box = canvas.getBoundingClientRect();
