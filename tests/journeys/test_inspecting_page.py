@@ -157,6 +157,92 @@ def test_the_page_is_readable_in_light_and_in_dark(
     page.close()
 
 
+def test_a_long_text_says_what_each_panel_covers_and_is_shown_in_parts(
+    browser: Any, elman: Elman, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    path, text = tmp_path / "page.html", tmp_path / "long.txt"
+    text.write_text("the dog sat on the mat and the cat sat on the log\n" * 6, encoding="utf-8")
+    done = elman("inspect", runs["elman"], "--file", text, "--html", path)
+    assert done.returncode == 0, done.stderr
+    page, problems = opened(browser, path)
+    assert page.inner_text("#facts").endswith("all 300 tokens shown")
+    assert "Over tokens 100 to 299 of 300" in page.inner_text("#chart-reach")
+    assert "Over all 300 tokens" in page.inner_text("#gates-told")
+    assert "preactivation is the sum" in page.inner_text("#gates-told")
+    assert "Of a gate" not in page.inner_text("#gates-told")
+    assert page.locator("section.chart").count() == 3
+    # The part that is shown follows the player, and goes where it is sent.
+    assert page.inner_text("#part-told") == "tokens 1 to 120 of 300"
+    page.locator("#strip button").nth(200).click()
+    first = int(page.inner_text("#part-told").split()[1])
+    assert first <= 201 < first + 120
+    page.select_option("#width", "40")
+    assert page.locator("#maps canvas").first.get_attribute("width") == "40"
+    assert page.locator("#maps .tokens").first.locator("span").count() == 40
+    page.fill("#from", "7")
+    assert page.inner_text("#part-told") == "tokens 8 to 47 of 300"
+    assert page.inner_text("#maps .key >> nth=0").startswith("blue: −")
+    assert not problems
+    page.close()
+
+
+def test_curves_fall_off_the_axis_and_run_along_no_floor(
+    browser: Any, elman: Elman, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    path, _ = written(elman, runs["elman"], tmp_path)
+    whole = path.read_text(encoding="utf-8")
+    opening, end = '<script type="application/json" id="data">', "</script>"
+    before, rest = whole.split(opening)
+    data, after = rest.split(end, 1)
+    told = json.loads(data)
+    told["charts"][0]["curves"][0] |= {
+        "xs": list(range(30)),
+        "ys": [10.0**-back for back in range(29)] + [0.0],
+    }
+    path.write_text(before + opening + json.dumps(told) + end + after, encoding="utf-8")
+    page, problems = opened(browser, path)
+    curve = page.locator("#chart-reach .curve.first").first
+    assert curve.get_attribute("clip-path") == "url(#clip-reach)"
+    heights = [float(part.split(",")[1]) for part in curve.get_attribute("d")[1:].split("L")]
+    assert heights == sorted(set(heights))
+    assert len(heights) == 29
+    assert heights[-1] > 214.0  # below the axis, where nothing is drawn
+    assert "Curves end where they fall below 1e-16" in page.inner_text("#chart-reach")
+    assert not problems
+    page.close()
+
+
+def test_tokens_that_may_come_next_are_all_written_alike(
+    browser: Any, elman: Elman, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    path, _ = written(elman, runs["gru"], tmp_path, "--top", "1")
+    page, _ = opened(browser, path)
+    for _ in range(len(TEXT) - 1):
+        tokens = page.locator("#choices tbody tr td:first-child").all_inner_texts()
+        plain = [token for token in tokens if not token.startswith("[ ")]
+        assert plain, tokens
+        assert all(token[0] == token[-1] == "'" for token in plain), tokens
+        page.keyboard.press("ArrowRight")
+    page.close()
+
+
+@pytest.mark.parametrize("kind", ["gru/before/replace", "lstm"])
+def test_nothing_stands_out_of_a_narrow_window(
+    browser: Any, elman: Elman, runs: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    path, _ = written(elman, runs[kind], tmp_path)
+    page, _ = opened(browser, path)
+    page.set_viewport_size({"width": 500, "height": 800})
+    out = page.evaluate(
+        """() => [...document.querySelectorAll("section")].filter((card) =>
+          [...card.querySelectorAll(".wide, .controls, .map, svg")].some((part) =>
+            part.getBoundingClientRect().right > card.getBoundingClientRect().right)).length"""
+    )
+    assert out == 0
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 500
+    page.close()
+
+
 def test_a_text_cannot_end_the_script(
     browser: Any, elman: Elman, runs: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -4,9 +4,11 @@ import contextlib
 import io
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,9 +32,11 @@ def test_an_experiment_tells_expected_measured_and_a_verdict(elman: Elman) -> No
     found = {finding["claim"]: finding for finding in told["findings"]}
     assert found["000-11"]["measured"]["value"] == pytest.approx(117.3909, abs=1e-4)
     assert found["000-11"]["verdict"] == "holds"
+    assert found["004-12"]["verdict"] == "holds as corrected"
     shown = elman("lab", "factors")
     assert "117.3909" in shown.stdout
-    assert "as expected" in shown.stdout
+    assert "as expected, 1 of them not as worded but as corrected" in " ".join(shown.stdout.split())
+    assert "004-10 measured: an identity cell" in shown.stdout
 
 
 def test_an_altered_equation_turns_its_claims_red_and_the_status_is_1(tmp_path: Path) -> None:
@@ -53,7 +57,9 @@ def test_an_altered_equation_turns_its_claims_red_and_the_status_is_1(tmp_path: 
 
 def test_experiments_are_listed_and_drawn(elman: Elman, tmp_path: Path) -> None:
     assert "factors" in elman("lab").stdout
-    assert {"name", "title", "source", "takes"} == set(json.loads(elman("lab", "--json").stdout)[0])
+    assert {"name", "title", "source", "takes", "has_picture"} == set(
+        json.loads(elman("lab", "--json").stdout)[0]
+    )
     pytest.importorskip("matplotlib")
     path = tmp_path / "factors.png"
     assert elman("lab", "factors", "--plot", path).returncode == 0
@@ -64,6 +70,8 @@ def test_experiments_are_listed_and_drawn(elman: Elman, tmp_path: Path) -> None:
     ("options", "told"),
     [
         (["factor"], "there is no such experiment; got factor; did you mean factors?"),
+        (["memory"], "did you mean memory-task or memory-sequences or memory-cost?"),
+        (["quux"], "there is no such experiment; got quux; elman lab lists them"),
         (["factors", "--check"], "one experiment or many; got a name and --check"),
         (["--plot", "x.png"], "--plot is of one experiment; got no name of one"),
         (["--check", "--notebook", "x.ipynb"], "--notebook is of one experiment"),
@@ -77,7 +85,9 @@ def test_what_cannot_be_run_is_one_line(elman: Elman, options: list[str], told: 
     assert told in done.stderr
 
 
-def test_a_notebook_has_been_run_and_runs_again(elman: Elman, tmp_path: Path) -> None:
+def test_a_notebook_has_been_run_and_runs_again(
+    elman: Elman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "factors.ipynb"
     assert elman("lab", "factors", "--notebook", path).returncode == 0
@@ -88,12 +98,23 @@ def test_a_notebook_has_been_run_and_runs_again(elman: Elman, tmp_path: Path) ->
     printed = code[1]["outputs"][0]["text"]
     assert "000-10  holds" in printed
     assert code[2]["outputs"][0]["data"]["image/png"].startswith("iVBOR")
+    assert "document 000" in told["cells"][0]["source"]
     names: dict[str, object] = {}
     printed_again = io.StringIO()
     with contextlib.redirect_stdout(printed_again):
         for cell in code[:2]:
             exec(cell["source"], names)
     assert printed_again.getvalue() == printed
+    display = SimpleNamespace(Image=lambda picture: picture)
+    whole = SimpleNamespace(display=display, version_info=(8, 24), get_ipython=lambda: None)
+    monkeypatch.setitem(sys.modules, "IPython", whole)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    exec(code[2]["source"], names)
+    assert names["shown"].startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert not list(elsewhere.iterdir())
 
 
 def test_a_page_of_claims_has_every_claim_once() -> None:

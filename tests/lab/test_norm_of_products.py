@@ -40,6 +40,6 @@ def test_a_cell_that_adds_its_old_state_turns_both_claims_red(
     def combine(self, gates, state):  # type: ignore[no-untyped-def]
         return ElmanState(whole(self, gates, state)[0] + 0.1 * state[0])
 
-    assert set(verdicts().values()) == {"holds"}
+    assert all(verdict.startswith("holds") for verdict in verdicts().values())
     monkeypatch.setattr(ElmanCell, "combine", combine)
     assert set(verdicts().values()) == {"differs"}

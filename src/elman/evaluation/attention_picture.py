@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.errors import DataError
+from elman.evaluation.drawing import DOTS_PER_INCH
 from elman.evaluation.packages import metric_module
+from elman.evaluation.picture_labels import token_label
 
-INCHES_A_TOKEN = 0.28
+INCHES_A_TOKEN = 0.32
 MOST_INCHES = 24.0
-LEAST_INCHES = 2.5
+LEAST_INCHES = 3.0
 MOST_NAMED = 120
 """Tokens on an axis that are named; of more only their numbers are."""
 
@@ -36,30 +38,24 @@ def draw_attention(
         )
     figure_module = metric_module("matplotlib.figure", "draw attention")
     height, width = (
-        min(max(LEAST_INCHES, INCHES_A_TOKEN * count + 1.0), MOST_INCHES)
-        for count in weights_TS.shape
+        min(max(LEAST_INCHES, INCHES_A_TOKEN * count + beside), MOST_INCHES)
+        for count, beside in zip(weights_TS.shape, (1.5, 2.5), strict=True)
     )
     figure = figure_module.Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
-    axes.imshow(weights_TS, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
+    image = axes.imshow(weights_TS, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
     if len(source_tokens) <= MOST_NAMED:
         turned = 90 if max(map(len, source_tokens), default=0) > 2 else 0
-        axes.set_xticks(range(len(source_tokens)), map(_plain, source_tokens), rotation=turned)
+        axes.set_xticks(range(len(source_tokens)), map(token_label, source_tokens), rotation=turned)
     if len(target_tokens) <= MOST_NAMED:
-        axes.set_yticks(range(len(target_tokens)), map(_plain, target_tokens))
-    axes.set_xlabel("source")
-    axes.set_ylabel("target")
+        axes.set_yticks(range(len(target_tokens)), map(token_label, target_tokens))
+    axes.set_xlabel("source token")
+    axes.set_ylabel("target token")
     axes.xaxis.set_label_position("top")
     axes.xaxis.tick_top()
+    figure.colorbar(image, ax=axes, label="weight (a row sums to 1)", pad=0.02)
+    figure.suptitle("where each target token looks", fontsize=11)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        figure.savefig(path, dpi=100)
+        figure.savefig(path, dpi=DOTS_PER_INCH)
     return not any("Glyph" in str(each.message) for each in told)
-
-
-def _plain(token: str) -> str:
-    """Return a token as a label: blanks and controls seen, nothing taken for mathematics."""
-    seen = "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in token
-    )
-    return seen.replace(" ", "␣").replace("$", r"\$")

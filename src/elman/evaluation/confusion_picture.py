@@ -16,6 +16,7 @@ from elman.errors import one_line
 from elman.evaluation.drawing import PictureFormat, picture_bytes, picture_format, write_picture
 from elman.evaluation.labels import LabelScores
 from elman.evaluation.packages import metric_module
+from elman.evaluation.picture_labels import not_mathematics
 
 MOST_DRAWN_LABELS = 160
 MOST_LABEL_CHARACTERS = 28
@@ -146,8 +147,7 @@ def _drawable(text: str, covered: frozenset[int]) -> str:
     if len(shown) > MOST_LABEL_CHARACTERS:
         tail = MOST_LABEL_CHARACTERS // 3
         shown = shown[: MOST_LABEL_CHARACTERS - 1 - tail] + "…" + shown[-tail:]
-    # A dollar sign would begin a formula.
-    return shown.replace("$", r"\$") or "''"
+    return not_mathematics(shown) or "''"
 
 
 def _told_apart(names: list[str]) -> list[str]:

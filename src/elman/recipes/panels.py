@@ -1,6 +1,7 @@
 """Pictures of panels side by side, those of the laboratory and of a run, all in one hand."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,18 @@ Plot = Callable[[Any], None]
 """Draws on matplotlib's axes."""
 
 PANEL_INCHES = (5.2, 4.0)
+
+
+@dataclass(frozen=True)
+class WidePlot:
+    """A plot that has its own width, at least that of other panels."""
+
+    draw: Plot
+    inches: float
+
+    def __call__(self, axes: Any) -> None:
+        """Draw on matplotlib's axes."""
+        self.draw(axes)
 
 
 def draw_panels(path: Path, plots: Sequence[Plot]) -> None:
@@ -24,10 +37,11 @@ def draw_panels(path: Path, plots: Sequence[Plot]) -> None:
 
 
 def _figure(plots: Sequence[Plot]) -> Any:
-    width, height = PANEL_INCHES
+    usual, height = PANEL_INCHES
+    widths = [max(usual, plot.inches) if isinstance(plot, WidePlot) else usual for plot in plots]
     figure_module = metric_module("matplotlib.figure", "draw pictures")
-    figure = figure_module.Figure(figsize=(width * len(plots), height), layout="constrained")
-    panels = figure.subplots(1, len(plots), squeeze=False)[0]
+    figure = figure_module.Figure(figsize=(sum(widths), height), layout="constrained")
+    panels = figure.subplots(1, len(plots), squeeze=False, width_ratios=widths)[0]
     for axes, plot in zip(panels, plots, strict=True):
         plot(axes)
         if axes.get_legend_handles_labels()[1] and axes.get_legend() is None:

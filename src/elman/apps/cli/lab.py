@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from elman.recipes.lab.experiment import Experiment
 
 EXIT_DIFFERS = 1
+MOST_NEAR = 3
+"""Experiments named where there is none of a name, and some are like it."""
 
 
 def lab(
@@ -90,17 +92,22 @@ def _experiment(name: str) -> "Experiment":
 
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
-    near = get_close_matches(name, EXPERIMENTS, n=1)
+    near = [one for one in EXPERIMENTS if name and name in one][:MOST_NEAR]
+    near = near or get_close_matches(name, EXPERIMENTS, n=MOST_NEAR)
     raise SettingError(
         "there is no such experiment",
         got=name,
-        hint=f"did you mean {near[0]}?" if near else "elman lab lists them",
+        hint=f"did you mean {' or '.join(near)}?" if near else "elman lab lists them",
     )
 
 
 def _draw(experiment: "Experiment", path: Path) -> None:
     if experiment.draw is None:
-        raise SettingError("this experiment has no picture", got=experiment.name)
+        raise SettingError(
+            "this experiment has no picture",
+            got=experiment.name,
+            hint="elman lab marks those that have one",
+        )
     experiment.draw(path)
     say(f"picture written to {path}")
 
@@ -119,7 +126,13 @@ def _list(experiments: "Sequence[Experiment]", *, as_json: bool) -> int:
     if as_json:
         print_json(
             [
-                {"name": one.name, "title": one.title, "source": one.source, "takes": one.takes}
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "source": one.source,
+                    "takes": one.takes,
+                    "has_picture": one.draw is not None,
+                }
                 for one in experiments
             ]
         )
@@ -159,8 +172,12 @@ def report_json(report: "LabReport") -> dict[str, object]:
 
 
 def _conclusion(report: "LabReport") -> str:
-    measured = report.count("holds") + report.count("differs")
-    told = f"{report.count('holds'):,} of {measured:,} claim{plural(measured)} as expected"
+    corrected = report.count("holds as corrected")
+    expected = report.count("holds") + corrected
+    measured = expected + report.count("differs")
+    told = f"{expected:,} of {measured:,} claim{plural(measured)} as expected"
+    if corrected:
+        told += f", {corrected:,} of them not as worded but as corrected"
     if report.count("not measured") or report.count("cannot be measured"):
         told += (
             f"; {report.count('not measured'):,} not measured, "

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from elman.recipes.lab.claims import Expected
     from elman.recipes.lab.experiment import Experiment
 
-_STYLES = (("holds", "green"), ("differs", "bold red"))
+_STYLES = (("holds", "green"), ("holds as corrected", "yellow"), ("differs", "bold red"))
 
 
 def show_experiments(experiments: "Sequence[Experiment]") -> None:
     """Show every experiment with what it is about and how long it takes."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("experiment", "takes", "about"):
+    for title in ("experiment", "takes", "picture", "about"):
         table.add_column(title)
     for one in experiments:
-        table.add_row(one.name, one.takes, one.title)
+        table.add_row(one.name, one.takes, "" if one.draw is None else "--plot", one.title)
     output_console().print(table)
     output_console().print("run one with: elman lab NAME, those of seconds with: elman lab --check")
 
@@ -46,8 +46,15 @@ def show_findings(report: "LabReport") -> None:
     console = output_console()
     console.print(table)
     for finding in report.findings:
+        if finding.measured is not None and _is_table(finding.measured.value):
+            # The numbers of a row say nothing by themselves.
+            console.print(Text(f"{finding.claim.name} measured: {finding.measured.how}"))
         if finding.claim.remark:
             console.print(Text(f"{finding.claim.name}: {finding.claim.remark}"))
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _expected(finding: "Finding") -> str:

@@ -45,11 +45,6 @@ class AnsweringSubject(Subject):
         """Return the answer in words. Raises `SettingError` for a step that has none."""
 
 
-def marked(share: float) -> str:
-    """Return a probability short enough to stand above a step of a picture, in percent."""
-    return f"{100 * share:.0f}"
-
-
 def read_as(row: EncodedRow, *, numbers: bool) -> tuple[dict[str, int | float], ...]:
     """Return what the model reads at each step of a row, by the name that is told of it."""
     name = "scaled" if numbers else "token_id"

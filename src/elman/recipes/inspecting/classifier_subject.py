@@ -22,7 +22,6 @@ from elman.recipes.classifying import LogProbs, TrainedClassifier, label_log_pro
 from elman.recipes.inspecting.answering import (
     VOCABULARY_AT_ONCE,
     AnsweringSubject,
-    marked,
     read_as,
 )
 from elman.recipes.row_encoding import EncodedRow, TextEncoder, one_line_of
@@ -77,9 +76,9 @@ class AnswerSoFar:
         }
 
     @property
-    def mark(self) -> str:
+    def mark(self) -> float:
         """The share of the likeliest label, in percent."""
-        return marked(self.likeliest[0][1])
+        return 100.0 * self.likeliest[0][1]
 
 
 @dataclass(frozen=True)

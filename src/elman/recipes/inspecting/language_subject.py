@@ -59,10 +59,10 @@ class Expectation:
         }
 
     @property
-    def mark(self) -> str:
-        """The surprisal of what follows, in bits."""
+    def mark(self) -> float | None:
+        """The surprisal of what follows, in bits; None where nothing does."""
         found = self.step.following
-        return "" if found is None else f"{nats_to_bits(found.nats):.0f}"
+        return None if found is None else nats_to_bits(found.nats)
 
     def _choice_json(self, choice: Choice) -> dict[str, object]:
         return {

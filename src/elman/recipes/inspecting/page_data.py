@@ -19,6 +19,7 @@ from elman.inspection.trace import TokenStep, trace
 from elman.recipes.inspecting.gate_view import LayerGates
 from elman.recipes.inspecting.gradient_view import GradientView
 from elman.recipes.inspecting.language_subject import LanguageSubject
+from elman.recipes.inspecting.page_panels import charts, gates_panel
 from elman.recipes.inspecting.step_lines import step_lines
 
 MOST_BYTES = 4_000_000
@@ -42,23 +43,16 @@ def page(
     """Return the page, and how many tokens of the text it shows."""
     example, shown = _example_of(subject, top)
     settings, layers = subject.trained.settings, subject.model.stack.num_layers
-    reach = (
-        f"gradient of the {gradients.scalar} after the last token; inputs up to {gradients.reach} "
-        f"tokens back have a hundredth of the largest"
-    )
+    count = len(subject.ids_N)
+    covered = f"{shown:,} of {count:,}" if shown < count else f"all {count:,}"
     data = {
         "title": f"{subject.trained.path.resolve().name}: what happens inside",
         "facts": f"{settings.model.kind}, {layers} layer{'s'[: layers != 1]} of "
         f"{settings.model.hidden_size} units, {subject.model.parameter_count():,} parameters; "
-        f"{shown:,} of {len(subject.ids_N):,} tokens read",
+        f"{covered} tokens shown",
         "examples": [worked_step(), example],
-        "gates": [row for one in gates for row in _gate_rows(one)],
-        "carry": "; ".join(_carry(one) for one in gates),
-        "reach": {
-            "inputs": list(gradients.inputs_K),
-            "states": list(gradients.states_K),
-            "told": f"{reach}; states of layer {layer + 1}",
-        },
+        "gates": gates_panel(gates, shown),
+        "charts": charts(subject, gradients, layer, shown),
     }
     return _filled(data), shown
 
@@ -112,6 +106,7 @@ def _step(subject: LanguageSubject, step: TokenStep) -> dict[str, object]:
         told["bits"] = nats_to_bits(following.nats)
         told["next"] = {
             "token": subject.shown[step.position + 1],
+            "quoted": subject.token(following.choice.token_id),
             "rank": following.rank,
             "probability": following.choice.probability,
         }
@@ -155,27 +150,6 @@ class _Columns:
 def _layer(cell: Cell, columns: _Columns) -> dict[str, object]:
     lines = [line._asdict() for line in step_lines(cell)]
     return {"cell": cell.key, "lines": lines, "parts": columns.parts()}
-
-
-def _gate_rows(layer: LayerGates) -> list[list[str]]:
-    return [
-        [
-            f"{layer.layer + 1} ({layer.cell})",
-            gate.name,
-            f"{gate.mean:.3f}",
-            f"{100 * gate.below:.1f} %",
-            f"{100 * gate.above:.1f} %",
-            f"{len(gate.stuck_units):,}",
-        ]
-        for gate in layer.gates
-    ]
-
-
-def _carry(layer: LayerGates) -> str:
-    middle = layer.median_time_constant
-    if not middle:
-        return f"layer {layer.layer + 1} carries nothing past its product"
-    return f"units of layer {layer.layer + 1} carry {middle:.1f} tokens in the median"
 
 
 def _filled(data: Mapping[str, object]) -> str:

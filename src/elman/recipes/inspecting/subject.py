@@ -31,8 +31,8 @@ class Said(Protocol):
         ...
 
     @property
-    def mark(self) -> str:
-        """A few characters that stand above the step in a picture; "": none."""
+    def mark(self) -> float | None:
+        """The height of the bar that stands above the step in a picture; None: no bar."""
         ...
 
 

@@ -16,7 +16,6 @@ from elman.models.tagger import SequenceTagger
 from elman.recipes.inspecting.answering import (
     VOCABULARY_AT_ONCE,
     AnsweringSubject,
-    marked,
     read_as,
 )
 from elman.recipes.tagging import TrainedTagger, open_tagger
@@ -72,9 +71,9 @@ class TagSaid:
         }
 
     @property
-    def mark(self) -> str:
+    def mark(self) -> float:
         """The probability of the tag, in percent."""
-        return marked(self.tag.probability)
+        return 100.0 * self.tag.probability
 
 
 @dataclass(frozen=True)

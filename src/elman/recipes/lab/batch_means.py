@@ -123,7 +123,7 @@ def _means(axes: Any) -> None:
 BATCH_MEANS = Experiment(
     "batch-means",
     "averages over batches that are not the loss of a token",
-    "seed 000, Training choices and the cost of keeping history",
+    "document 000, Training choices and the cost of keeping history",
     _run,
     _draw,
 )

@@ -164,7 +164,7 @@ def _sizes(axes: Any) -> None:
 CARRY_PATH = Experiment(
     "carry-path",
     "what a gate carries directly, and the two terms that the whole derivative has beside it",
-    "seed 000, Gates create a controllable carry path, figure 2",
+    "document 000, Gates create a controllable carry path, figure 2",
     _run,
     _draw,
 )

@@ -15,7 +15,9 @@ ClaimClass = Literal["exact", "over seeds", "figure without its inputs", "worded
 """over seeds: an order, a slope or a threshold; figure without its inputs: weights or text are not
 given, and the claim behind the figure is what is checked; none: nothing about a model."""
 
-Verdict = Literal["holds", "differs", "not measured", "cannot be measured"]
+Verdict = Literal["holds", "holds as corrected", "differs", "not measured", "cannot be measured"]
+"""holds as corrected: as it is worded the claim does not hold, what its remark says in its place
+does, and that is what is measured."""
 
 
 class Expected(NamedTuple):
@@ -70,6 +72,8 @@ def _claim(entry: Mapping[str, object]) -> Claim:
             raise ValueError(f"{entry['name']}: expected {kind}")
         found = Expected(kind, value, float(within))
     texts = {key: str(entry.get(key, "")) for key in known - {"expected"}}
+    if texts["of"] == "worded wrongly" and not texts["remark"]:
+        raise ValueError(f"{texts['name']}: worded wrongly, and no remark that corrects it")
     if found is None and not texts["reason"]:
         raise ValueError(f"{texts['name']}: neither an expectation nor a reason")
     return Claim(expected=found, **texts)  # type: ignore[arg-type]
@@ -82,7 +86,9 @@ def verdict(claim: Claim, measured: Value) -> Verdict:
     if measured is None:
         return "not measured"
     holds = _HOLDS[claim.expected.kind](measured, claim.expected)
-    return "holds" if holds else "differs"
+    if not holds:
+        return "differs"
+    return "holds as corrected" if claim.of == "worded wrongly" else "holds"
 
 
 def _equals(measured: Value, expected: Expected) -> bool:

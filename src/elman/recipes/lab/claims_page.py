@@ -58,7 +58,9 @@ def _row(finding: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
 
 
-_VERBS: Mapping[str, str] = MappingProxyType({"holds": "hold", "differs": "differ"})
+_VERBS: Mapping[str, str] = MappingProxyType(
+    {"holds": "hold", "holds as corrected": "hold as corrected", "differs": "differ"}
+)
 _SIGNS: Mapping[str, str] = MappingProxyType(
     {"equals": "", "at least": "≥ ", "at most": "≤ ", "between": "within "}
 )

@@ -112,7 +112,7 @@ def _carried(axes: Any) -> None:
 CLUE_PARAMETERS = Experiment(
     "clue-parameters",
     "a run changes states and no parameter, a step of training changes parameters",
-    "seed 003, 11.4, table 11.5, exercise 3",
+    "document 003, 11.4, table 11.5, exercise 3",
     _run,
     _draw,
 )

@@ -166,7 +166,7 @@ def _coloured(axes: Any, xs: list[float], ys: list[float], answers: list[str]) -
 CLUE_SWEEPS = Experiment(
     "clue-sweeps",
     "where the answer flips over fillers, retention and bias",
-    "seed 003, exercises 1 and 2, and 11.3",
+    "document 003, exercises 1 and 2, and 11.3",
     _run,
     _draw,
 )

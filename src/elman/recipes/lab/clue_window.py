@@ -97,7 +97,7 @@ def _chances(axes: Any) -> None:
 CLUE_WINDOW = Experiment(
     "clue-window",
     "what a window of the last words sees of a clue",
-    "seed 003, 11.1 and 11.3, exercise 4",
+    "document 003, 11.1 and 11.3, exercise 4",
     _run,
     _draw,
 )

@@ -123,7 +123,7 @@ def _work(axes: Any) -> None:
 CONSTANT_STATE = Experiment(
     "constant-state",
     "what a model carries from token to token, and what training keeps of all of them",
-    "seed 000, Read a token and What constant memory means",
+    "document 000, Read a token and What constant memory means",
     _run,
     _draw,
 )

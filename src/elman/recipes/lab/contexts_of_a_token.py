@@ -225,7 +225,7 @@ def _cloud(axes: Any) -> None:
 CONTEXTS_OF_A_TOKEN = Experiment(
     "contexts-of-a-token",
     "one vector of a word and its many states; what each reader can see",
-    "seed 001, opening, 15.4, 15.6, 15.7",
+    "document 001, opening, 15.4, 15.6, 15.7",
     _run,
     _draw,
 )

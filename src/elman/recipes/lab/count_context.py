@@ -191,7 +191,7 @@ def _draw_orders(path: Path) -> None:
 COUNT_CONTEXT = Experiment(
     "count-context",
     "a trigram does not see the third word back, smoothed or not",
-    "seed 001, 15.1, checkpoint",
+    "document 001, 15.1, checkpoint",
     _run,
     _draw,
 )
@@ -199,7 +199,7 @@ COUNT_CONTEXT = Experiment(
 COUNT_ORDERS = Experiment(
     "count-orders",
     "a larger n sees more and has seen it more rarely",
-    "seed 001, 15.1",
+    "document 001, 15.1",
     _run_orders,
     _draw_orders,
 )

@@ -187,7 +187,7 @@ def _shares(axes: Any) -> None:
 DERIVATIVE_PATHS = Experiment(
     "derivative-paths",
     "derivatives multiply along a path and add over paths and uses",
-    "seed 001, 15.2, 15.5",
+    "document 001, 15.2, 15.5",
     _run,
     _draw,
 )

@@ -110,7 +110,7 @@ def _changes(axes: Any) -> None:
 DIRECT_ATTENTION = Experiment(
     "direct-attention",
     "attention reads every position directly, and mixes a word with its neighbours",
-    "seed 002, attention; A. Vaswani et al., arXiv:1706.03762",
+    "document 002, attention; A. Vaswani et al., arXiv:1706.03762",
     _run,
     _draw,
 )

@@ -66,12 +66,14 @@ def _powers(axes: Any) -> None:
         states = [1.0, *(_carried(weight, steps)[0] for steps in range(1, _STEPS + 1))]
         axes.plot(range(_STEPS + 1), states, label=f"{weight:g}")
     axes.set(yscale="log", xlabel="steps", ylabel="state, from 1")
+    axes.set_title("What a factor makes of 1, step by step")
+    axes.legend(frameon=False, title="factor of each step")
 
 
 FACTORS = Experiment(
     "factors",
     "what fifty steps make of a factor near 1",
-    "seed 000, Jacobians; seed 001, 15.5; seed 002, long-term; seed 004, 3.1",
+    "document 000, Jacobians; document 001, 15.5; document 002, long-term; document 004, 3.1",
     _run,
     _draw,
 )

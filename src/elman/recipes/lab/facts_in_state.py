@@ -112,15 +112,16 @@ def _shares(axes: Any) -> None:
     attended = [_of_attention(facts, 1) for facts in _FACTS]
     axes.plot(_FACTS, attended, marker="s", color="tab:red", label="attention")
     axes.axhline(0.5, color="grey", linestyle=":", label="guessing")
-    axes.axvline(_UNITS, color="grey", linewidth=0.5)
+    axes.axvline(_UNITS, color="grey", linewidth=0.5, label=f"{_UNITS} facts")
     axes.set(xlabel="facts read", ylabel="share recalled", ylim=(0.45, 1.03))
     axes.set_title("More facts, the same 32 numbers")
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.24, 0.14))
 
 
 FACTS_IN_STATE = Experiment(
     "facts-in-state",
     "how many facts 32 numbers hold, beside attention",
-    "seed 002, limits of recurrence; H. Jaeger, GMD report 152 (2001)",
+    "document 002, limits of recurrence; H. Jaeger, GMD report 152 (2001)",
     _run,
     _draw,
 )

@@ -79,7 +79,7 @@ def _course(axes: Any) -> None:
 FEEDBACK = Experiment(
     "feedback",
     "right tokens under a teacher against right sequences of one's own",
-    "seed 000, Conditional generation adds a second sequence",
+    "document 000, Conditional generation adds a second sequence",
     _run,
     _draw,
     takes="minutes",

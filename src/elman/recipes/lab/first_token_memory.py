@@ -172,14 +172,14 @@ def _lines(axes: Any, results: _Results, value: Any) -> None:
 MEMORY_SEQUENCES = Experiment(
     "memory-sequences",
     "the sequences of the memory task, and their labels",
-    "seed 002, memory task",
+    "document 002, memory task",
     _run_data,
 )
 MEMORY_TASK = Experiment(
     "memory-task",
     "which model recalls the first token at the end, by length",
-    "seed 002, memory task and gates; S. Hochreiter, J. Schmidhuber (1997); M. Arjovsky, A. Shah, "
-    "Y. Bengio, arXiv:1511.06464",
+    "document 002, memory task and gates; S. Hochreiter, J. Schmidhuber (1997); M. Arjovsky, "
+    "A. Shah, Y. Bengio, arXiv:1511.06464",
     _run,
     _draw,
     takes="hours",

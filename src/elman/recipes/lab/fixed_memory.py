@@ -128,7 +128,7 @@ def _fastest(run: Callable[[int], object], num_steps: int) -> float:
 FIXED_MEMORY = Experiment(
     "fixed-memory",
     "a state of one size for any length, and steps that wait for each other",
-    "seed 002, limits of recurrence",
+    "document 002, limits of recurrence",
     _run,
     _draw,
 )

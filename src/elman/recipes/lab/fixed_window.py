@@ -168,7 +168,7 @@ def _cost_panel(axes: Any) -> None:
 FIXED_WINDOW = Experiment(
     "fixed-window",
     "what a fixed number of last tokens cannot show",
-    "seed 004, opening and 1",
+    "document 004, opening and 1",
     _run,
     _draw,
 )

@@ -166,7 +166,7 @@ def _memories(axes: Any) -> None:
 GATE_VALUES = Experiment(
     "gate-values",
     "slopes of tanh, values of gates, and what they keep over forty steps",
-    "seed 002, long-term dependencies and gates; F. A. Gers, J. Schmidhuber, F. Cummins (2000)",
+    "document 002, long-term dependencies and gates; F. A. Gers, J. Schmidhuber, F. Cummins (2000)",
     _run,
     _draw,
 )

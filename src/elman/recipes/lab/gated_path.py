@@ -147,7 +147,7 @@ def _path_panel(axes: Any) -> None:
 GATED_PATH = Experiment(
     "gated-path",
     "the memory of an LSTM is multiplied by its gate alone",
-    "seed 004, 3.3",
+    "document 004, 3.3",
     _run,
     _draw,
 )

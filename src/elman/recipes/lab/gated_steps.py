@@ -202,7 +202,7 @@ def _memories(axes: Any) -> None:
 GATED_STEPS = Experiment(
     "gated-steps",
     "one step of an LSTM: what is kept, added and shown",
-    "seed 001, 15.3, 15.4, 15.5",
+    "document 001, 15.3, 15.4, 15.5",
     _run,
     _draw,
 )

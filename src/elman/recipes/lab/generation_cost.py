@@ -219,7 +219,7 @@ def _width_panel(axes: Any) -> None:
 GENERATION_COST = Experiment(
     "generation-cost",
     "one evaluation a token from a state, the whole prefix without one",
-    "seed 004, 4 and 7.4",
+    "document 004, 4 and 7.4",
     _run,
     _draw,
 )

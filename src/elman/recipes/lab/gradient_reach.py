@@ -181,8 +181,8 @@ def _reaches(axes: Any) -> None:
 GRADIENT_REACH = Experiment(
     "gradient-reach",
     "how much of a gradient reaches an input up to 59 steps back",
-    "seed 002, long-term dependencies, gates, attention; J. F. Kolen, S. C. Kremer (2001), chapter "
-    "14; S. Hochreiter, J. Schmidhuber (1997)",
+    "document 002, long-term dependencies, gates, attention; J. F. Kolen, S. C. Kremer (2001), "
+    "chapter 14; S. Hochreiter, J. Schmidhuber (1997)",
     _run,
     _draw,
 )

@@ -142,7 +142,7 @@ def _gates(axes: Any) -> None:
 GRU_CONVENTIONS = Experiment(
     "gru-conventions",
     "the update gate turned around, the reset gate before and after, the gates of an LSTM",
-    "seed 000, Keep the GRU convention attached to its equation",
+    "document 000, Keep the GRU convention attached to its equation",
     _run,
     _draw,
 )

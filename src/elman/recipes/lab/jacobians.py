@@ -185,7 +185,7 @@ def _traps(axes: Any) -> None:
 JACOBIANS = Experiment(
     "jacobians",
     "a long dependency is a product of Jacobians: its bound, and what does not decide it",
-    "seed 000, A long dependency is a product of Jacobians",
+    "document 000, A long dependency is a product of Jacobians",
     _run,
     _draw,
 )

@@ -111,7 +111,7 @@ def _lane_panel(axes: Any) -> None:
 LANES = Experiment(
     "lanes",
     "the integers 1 to 24 in four lanes and segments of three",
-    "seed 004, 7.3",
+    "document 004, 7.3",
     _run,
     _draw,
 )

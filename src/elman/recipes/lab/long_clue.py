@@ -113,7 +113,7 @@ def _chances(axes: Any) -> None:
 LONG_CLUE = Experiment(
     "long-clue",
     "a clue nine words back arrives and no longer decides",
-    "seed 003, 11.3 and 11.5, table 11.4",
+    "document 003, 11.3 and 11.5, table 11.4",
     _run,
     _draw,
 )

@@ -128,7 +128,7 @@ def _states(axes: Any) -> None:
 LOOP_BY_HAND = Experiment(
     "loop-by-hand",
     "a recurrence step by step, as a layer, and as torch.nn.RNN",
-    "seed 002, recurrent networks; J. L. Elman (1990)",
+    "document 002, recurrent networks; J. L. Elman (1990)",
     _run,
     _draw,
 )

@@ -8,7 +8,7 @@ Numbers are counted in the tensors themselves, operations in the products that t
 for the scores and one for the mixture, a multiplication and an addition each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,22 +108,36 @@ def _storage(axes: Any) -> None:
     )
     axes.plot(lengths, [_carried(length) for length in lengths], label="one state, D = 6")
     axes.set(xscale="log", yscale="log", xlabel="source positions", ylabel="numbers")
+    _name_powers(axes, lengths)
+    axes.set_title("what is stored")
 
 
 def _work(axes: Any) -> None:
     lengths = (4, 8, 16, 32, 64)
     for targets in (1, 8, 64):
         operations = [_operations(length, targets, 6) for length in lengths]
-        axes.plot(lengths, operations, marker="o", markersize=3, label=f"{targets} target tokens")
+        axes.plot(lengths, operations, marker="o", markersize=3, label=_targets(targets))
     axes.set(
         xscale="log", yscale="log", xlabel="source positions", ylabel="operations of attention"
     )
+    _name_powers(axes, lengths)
+    axes.set_title("what is computed")
+
+
+def _targets(count: int) -> str:
+    return "1 target token" if count == 1 else f"{count} target tokens"
+
+
+def _name_powers(axes: Any, lengths: Sequence[int]) -> None:
+    """Write each length under its place on an axis of logarithms, and nothing between."""
+    axes.set_xticks(lengths, map(str, lengths))
+    axes.set_xticks([], minor=True)
 
 
 MEMORY_COST = Experiment(
     "memory-cost",
     "numbers stored and operations made: one state, all source states, all questions",
-    "seed 000, Training choices and the cost of keeping history",
+    "document 000, Training choices and the cost of keeping history",
     _run,
     _draw,
 )

@@ -174,7 +174,7 @@ def _arrow(axes: Any, start: tuple[float, float], stop: tuple[float, float]) -> 
 NEXT_LETTER = Experiment(
     "next-letter",
     "the shift by one position, the mark [S], and one set of weights for all steps",
-    "seed 000, Read a token and Shared weights, figure 1",
+    "document 000, Read a token and Shared weights, figure 1",
     _run,
     _draw,
 )

@@ -128,7 +128,7 @@ def _slope_panel(axes: Any) -> None:
 NORM_OF_PRODUCTS = Experiment(
     "norm-of-products",
     "the largest singular value bounds a product of Jacobians, and no more",
-    "seed 004, 3.1",
+    "document 004, 3.1",
     _run,
     _draw,
 )

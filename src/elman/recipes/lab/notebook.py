@@ -25,12 +25,16 @@ SHOW = """from elman.recipes.lab.notebook import told_findings
 
 print(told_findings(report))"""
 
-DRAW = """from pathlib import Path
+DRAW = """import tempfile
+from pathlib import Path
 
 from IPython.display import Image
 
-experiment.draw(Path("{name}.png"))
-Image("{name}.png")"""
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "picture.png"
+    experiment.draw(path)
+    shown = Image(path.read_bytes())
+shown"""
 
 
 def told_findings(report: LabReport) -> str:
@@ -62,8 +66,7 @@ def notebook(experiment: Experiment) -> str:
             picture = base64.b64encode(path.read_bytes()).decode()
         shown = {"output_type": "execute_result", "execution_count": 3, "metadata": {}}
         data = {"image/png": picture, "text/plain": "<IPython.core.display.Image object>"}
-        source = DRAW.format(name=experiment.name)
-        cells.append(_code("picture", 3, source, [shown | {"data": data}]))
+        cells.append(_code("picture", 3, DRAW, [shown | {"data": data}]))
     whole = {
         "cells": cells,
         "metadata": {

@@ -148,7 +148,7 @@ def _courses(axes: Any) -> None:
 OVERFITTING = Experiment(
     "overfitting",
     "the training loss falls while the loss of held-out lines rises",
-    "seed 000, Training choices and the cost of keeping history",
+    "document 000, Training choices and the cost of keeping history",
     _run,
     _draw,
     takes="minutes",

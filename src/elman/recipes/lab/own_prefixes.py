@@ -162,7 +162,7 @@ def _by_place(axes: Any) -> None:
 OWN_PREFIXES = Experiment(
     "own-prefixes",
     "a model that reads what it wrote reads what training seldom showed",
-    "seed 001, 15.5",
+    "document 001, 15.5",
     _run,
     _draw,
     "minutes",

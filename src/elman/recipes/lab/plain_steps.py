@@ -212,7 +212,7 @@ def _walk(
 PLAIN_STEPS = Experiment(
     "plain-steps",
     "one step of a plain cell, its readout, its loss and what is fed back",
-    "seed 001, 15.1, 15.2, 15.6",
+    "document 001, 15.1, 15.2, 15.6",
     _run,
     _draw,
 )

@@ -165,7 +165,7 @@ def _bars(axes: Any) -> None:
 RETRIEVAL = Experiment(
     "retrieval",
     "two questions to the same three states, and over which axis the weights sum to one",
-    "seed 000, Attention retrieves a different context, figure 3; Follow the tensor axes",
+    "document 000, Attention retrieves a different context, figure 3; Follow the tensor axes",
     _run,
     _draw,
 )

@@ -87,6 +87,6 @@ def _worst_difference(seed: int) -> float:
 ROW_ORDER = Experiment(
     "row-order",
     "rows of a batch in one order or the other, and one loss under two names",
-    "seed 004, 7.1",
+    "document 004, 7.1",
     _run,
 )

@@ -76,6 +76,6 @@ def _is_refused(load: Callable[[], object], error: type[Exception], reason: str 
 SAFE_LOADING = Experiment(
     "safe-loading",
     "loading weights runs nothing that a file names",
-    "seed 004, 7.4",
+    "document 004, 7.4",
     _run,
 )

@@ -209,7 +209,7 @@ def _credit_panel(axes: Any, credit_TS: Tensor, title: str) -> None:
 SEGMENTS = Experiment(
     "segments",
     "credit ends with the segment, context does not",
-    "seed 004, 3.2 and 7.3",
+    "document 004, 3.2 and 7.3",
     _run,
     _draw,
 )

@@ -185,7 +185,7 @@ def _size(array: Tensor) -> Sequence[int]:
 SEQUENCE_LAYOUTS = Experiment(
     "sequence-layouts",
     "the axes of what goes into a model and of what comes out",
-    "seed 001, 15.1, 15.4, 15.6",
+    "document 001, 15.1, 15.4, 15.6",
     _run,
     _draw,
 )

@@ -192,7 +192,7 @@ def _works(axes: Any) -> None:
 SERIAL_COST = Experiment(
     "serial-cost",
     "steps that wait for one another, and what training keeps of them",
-    "seed 001, 15.5",
+    "document 001, 15.5",
     _run,
     _draw,
 )

@@ -132,7 +132,7 @@ def _shown(row: Row) -> str:
 SHORT_CLUE = Experiment(
     "short-clue",
     "three readings of a clue, every number a fraction",
-    "seed 003, 11.2 and 11.3, tables 11.1 to 11.3, figure 11.1",
+    "document 003, 11.2 and 11.3, tables 11.1 to 11.3, figure 11.1",
     _run,
     _draw,
 )

@@ -158,7 +158,7 @@ def _gain_panel(axes: Any) -> None:
 SMALL_COMPARISONS = Experiment(
     "small-comparisons",
     "GRU and LSTM, tied and untied, on little text",
-    "seed 004, 3.3 and 7.2",
+    "document 004, 3.3 and 7.2",
     _run,
     _draw,
     takes="minutes",

@@ -188,14 +188,14 @@ def _recovery(axes: Any) -> None:
 SOURCE_SUMMARY = Experiment(
     "source-summary",
     "from an encoder's state to a decoder's, and the answers that it gives",
-    "seed 001, 15.7",
+    "document 001, 15.7",
     _run,
 )
 
 SUMMARY_BOTTLENECK = Experiment(
     "summary-bottleneck",
     "what a fixed summary loses of a source as it grows",
-    "seed 001, 15.7",
+    "document 001, 15.7",
     _run_bottleneck,
     _draw_bottleneck,
     "minutes",

@@ -135,7 +135,7 @@ def _entropy_panel(axes: Any) -> None:
 TEMPERATURE = Experiment(
     "temperature",
     "temperature as a power of the probabilities",
-    "seed 004, 4 and 7.4",
+    "document 004, 4 and 7.4",
     _run,
     _draw,
 )

@@ -233,7 +233,7 @@ def _weights(axes: Any) -> None:
 THREE_MASKS = Experiment(
     "three-masks",
     "the masks of loss, source and lengths, each switched off, and two cures that are none",
-    "seed 000, Output masking does not mask source memory",
+    "document 000, Output masking does not mask source memory",
     _run,
     _draw,
 )

@@ -212,7 +212,7 @@ def _rates(axes: Any) -> None:
 TWO_SEQUENCES = Experiment(
     "two-sequences",
     "a source and a target: axes, factors, the places of a context, the task that reverses",
-    "seed 000, Conditional generation, Follow the tensor axes, Training choices",
+    "document 000, Conditional generation, Follow the tensor axes, Training choices",
     _run,
     _draw,
 )

@@ -111,6 +111,6 @@ def _slopes(
 TYING = Experiment(
     "tying",
     "one matrix read at the bottom and at the top",
-    "seed 004, 7.2",
+    "document 004, 7.2",
     _run,
 )

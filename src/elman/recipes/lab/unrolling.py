@@ -252,7 +252,7 @@ def _share_panel(axes: Any) -> None:
 UNROLLING = Experiment(
     "unrolling",
     "a recurrence unrolled is a deep network with one set of weights",
-    "seed 004, 2.1, 2.3, 3.1 and 5",
+    "document 004, 2.1, 2.3, 3.1 and 5",
     _run,
     _draw,
 )

@@ -132,7 +132,7 @@ def _credit(axes: Any) -> None:
 WINDOW_BORDERS = Experiment(
     "window-borders",
     "what truncation, reset and clipping do to values and to credit",
-    "seed 001, 15.5",
+    "document 001, 15.5",
     _run,
     _draw,
 )

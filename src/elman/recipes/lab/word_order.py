@@ -6,6 +6,7 @@
 The mean and the bag are those that classifiers are trained with; the state is that of a plain cell.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
@@ -34,6 +35,8 @@ _WORDS = tuple(dict.fromkeys(word for pair in (*_BITE, *_GOOD) for word in pair)
 _INPUTS, _UNITS = 4, 3
 _SEEDS = tuple(range(1, 11))
 _NUM_SERIES = 20
+_APART = 0.12
+"""Of two names in the picture, one above the other."""
 _LOOKS: Mapping[PoolingKind, tuple[str, str]] = MappingProxyType(
     {"mean": ("s", "tab:orange"), "final": ("o", "tab:blue")}
 )
@@ -113,12 +116,22 @@ def _plane(axes: Any) -> None:
         vectors_BE = _vectors(orders, kind, 1)
         label = "average of embeddings" if kind == "mean" else "final state"
         axes.scatter(vectors_BE[:, 0], vectors_BE[:, 1], marker=marker, color=colour, label=label)
-        for place, (order, where) in enumerate(zip(orders, vectors_BE.tolist(), strict=True)):
-            if kind == "final":
-                beside = {"fontsize": 7, "xytext": (5, 4 - 10 * (place % 2))}
-                axes.annotate(" ".join(order), where[:2], textcoords="offset points", **beside)
+        if kind == "final":
+            _name_points(axes, [" ".join(order) for order in orders], vectors_BE[:, :2].tolist())
     axes.set(xlabel="first number", ylabel="second number", title="Six orders of three words")
-    axes.margins(x=0.3, y=0.2)
+    axes.margins(y=0.2)
+    axes.legend(frameon=False, loc="upper left", fontsize=9)
+
+
+def _name_points(axes: Any, names: Sequence[str], points: Sequence[Sequence[float]]) -> None:
+    """Write each name in a column to the right of all points, a line leading to its own."""
+    right = max(x for x, _ in points) + 0.35
+    lowest = -math.inf
+    for (x, y), name in sorted(zip(points, names, strict=True), key=lambda one: one[0][1]):
+        lowest = max(y, lowest + _APART)
+        line = {"arrowstyle": "-", "color": "grey", "linewidth": 0.5}
+        axes.annotate(name, (x, y), (right, lowest), fontsize=8, va="center", arrowprops=line)
+    axes.set_xlim(-1.2, right + 1.1)
 
 
 def _cosines(axes: Any) -> None:
@@ -132,7 +145,7 @@ def _cosines(axes: Any) -> None:
 WORD_ORDER = Experiment(
     "word-order",
     "an average cannot tell two orders of the same words apart, a state can",
-    "seed 002, order and recurrence",
+    "document 002, order and recurrence",
     _run,
     _draw,
 )

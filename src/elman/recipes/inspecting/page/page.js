@@ -3,6 +3,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const chosen = { example: 0, step: 0, layer: 0, unit: 0 };
+const part = { width: 0, from: 0 }; // of the text, as the maps show it
+const FEW = 160, USUAL = 120, NAMED = 60;
 let timer = null;
 
 /* Arrays are base64 of little-endian float32, [steps, units]. */
@@ -62,7 +64,7 @@ function drawArithmetic() {
 function drawChoices() {
   const step = example().steps[chosen.step];
   const rows = (step.top ?? []).map((choice) => [choice.token, choice.probability, choice.real]);
-  if (step.next && !rows.some((row) => row[2])) rows.push([step.next.token, step.next.probability, true]);
+  if (step.next && !rows.some((row) => row[2])) rows.push([step.next.quoted, step.next.probability, true]);
   $("choices").hidden = rows.length === 0;
   $("choices").tBodies[0].replaceChildren(...rows.map(([token, probability, real]) => {
     const row = document.createElement("tr");
@@ -90,38 +92,100 @@ function colour(value, most, signed, zero, warm, cold) {
   return zero.map((from, place) => Math.round(from + (end[place] - from) * weight));
 }
 
+/* The part of the text that the maps show: all of a short one, else a window that holds the step. */
+function fillPart() {
+  const steps = example().steps.length;
+  const widths = [40, USUAL, 400].filter((width) => width < steps);
+  $("width").replaceChildren(...widths.map((width) => new Option(width, width)), new Option(`all ${steps}`, steps));
+  part.width = steps <= FEW ? steps : USUAL;
+  part.from = 0;
+  $("width").value = part.width;
+  $("part").hidden = steps <= 40;
+}
+
+function showFrom(from) {
+  part.from = Math.max(0, Math.min(example().steps.length - part.width, Math.round(from)));
+}
+
+function follow() {
+  if (chosen.step >= part.from + part.width) showFrom(chosen.step - part.width / 4);
+  else if (chosen.step < part.from) showFrom(chosen.step - 3 * part.width / 4);
+}
+
 function drawMaps() {
-  const rgb = (name) => css(name).split(",").map(Number);
-  const [zero, warm, cold, share] = [rgb("--zero"), rgb("--warm"), rgb("--cold"), rgb("--surprise")];
-  $("maps").replaceChildren(...layer().parts.filter((part) => !part.name.endsWith(" before")).map((part) => {
-    const steps = example().steps.length, units = part.units;
-    let most = part.signed ? 0 : 1;
-    if (part.signed) for (const value of part.values) most = Math.max(most, Math.abs(value));
-    const canvas = document.createElement("canvas");
-    canvas.width = steps; canvas.height = units;
-    canvas.setAttribute("aria-label", `${part.name} of layer ${chosen.layer + 1}`);
-    const picture = canvas.getContext("2d").createImageData(steps, units);
-    for (let unit = 0; unit < units; unit++)
-      for (let step = 0; step < steps; step++) {
-        const shown = colour(part.values[step * units + unit], most, part.signed, zero, part.signed ? warm : share, cold);
-        picture.data.set([...shown, 255], 4 * (unit * steps + step));
-      }
-    if (chosen.unit < units) for (let step = 0; step < steps; step++) frame(picture, steps, chosen.unit, step, 0.25);
-    for (let unit = 0; unit < units; unit++) frame(picture, steps, unit, chosen.step, 0.25);
-    canvas.getContext("2d").putImageData(picture, 0, 0);
-    canvas.addEventListener("click", (event) => {
-      const box = canvas.getBoundingClientRect();
-      choose({
-        step: Math.min(steps - 1, Math.floor((event.clientX - box.left) / box.width * steps)),
-        unit: Math.min(units - 1, Math.floor((event.clientY - box.top) / box.height * units)),
-      });
-    });
-    const whole = document.createElement("div"), title = document.createElement("h3");
-    whole.className = "map";
-    title.textContent = `${part.name} (${part.signed ? `−${most.toFixed(2)} to ${most.toFixed(2)}` : "0 to 1"})`;
-    whole.append(title, canvas);
-    return whole;
+  const steps = example().steps.length;
+  $("from").max = steps - part.width;
+  $("from").value = part.from;
+  $("from").disabled = part.width === steps;
+  $("part-told").textContent = `tokens ${part.from + 1} to ${part.from + part.width} of ${steps}`;
+  const colours = Object.fromEntries(["zero", "warm", "cold", "surprise"].map((name) => [name, css(`--${name}`).split(",").map(Number)]));
+  const shown = layer().parts.filter((one) => !one.name.endsWith(" before"));
+  $("maps").replaceChildren(...shown.map((one) => mapOf(one, colours)));
+}
+
+function mapOf(one, colours) {
+  const { units, values } = one, { from, width } = part;
+  let most = one.signed ? 0 : 1;
+  if (one.signed) for (const value of values) most = Math.max(most, Math.abs(value));
+  const canvas = document.createElement("canvas");
+  canvas.width = width; canvas.height = units;
+  canvas.style.height = `${Math.max(110, Math.min(2 * units, 256))}px`;
+  canvas.setAttribute("aria-label", `${one.name} of layer ${chosen.layer + 1}`);
+  const picture = canvas.getContext("2d").createImageData(width, units);
+  for (let unit = 0; unit < units; unit++)
+    for (let column = 0; column < width; column++) {
+      const warm = one.signed ? colours.warm : colours.surprise;
+      const shade = colour(values[(from + column) * units + unit], most, one.signed, colours.zero, warm, colours.cold);
+      picture.data.set([...shade, 255], 4 * (unit * width + column));
+    }
+  // Where there is one row or one column, a frame would change the colour of all there is.
+  if (units > 1 && chosen.unit < units) for (let column = 0; column < width; column++) frame(picture, width, chosen.unit, column, 0.25);
+  const here = chosen.step - from;
+  if (width > 1 && here >= 0 && here < width) for (let unit = 0; unit < units; unit++) frame(picture, width, unit, here, 0.25);
+  canvas.getContext("2d").putImageData(picture, 0, 0);
+  const cell = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const place = (share, count) => Math.max(0, Math.min(count - 1, Math.floor(share * count)));
+    return {
+      step: from + place((event.clientX - box.left) / box.width, width),
+      unit: place((event.clientY - box.top) / box.height, units),
+    };
+  };
+  canvas.addEventListener("click", (event) => choose(cell(event)));
+  canvas.addEventListener("mousemove", (event) => {
+    const { step, unit } = cell(event);
+    canvas.title = `unit ${unit + 1}, token ${step + 1} “${seen(example().steps[step].token)}”: ${number(values[step * units + unit])}`;
+  });
+  const whole = document.createElement("div"), title = document.createElement("h3");
+  whole.className = "map";
+  title.append(one.name, keyOf(one.signed, most));
+  whole.append(title, canvas);
+  if (width <= NAMED) whole.append(namesOf());
+  return whole;
+}
+
+function keyOf(signed, most) {
+  const key = document.createElement("span"), bar = document.createElement("i");
+  key.className = "key";
+  bar.className = signed ? "signed" : "share";
+  if (signed) key.append(`blue: −${most.toFixed(2)}`, bar, `${most.toFixed(2)}: red`);
+  else key.append("pale: 0", bar, "1: purple");
+  return key;
+}
+
+function namesOf() {
+  const row = document.createElement("div"), tokens = example().steps.slice(part.from, part.from + part.width);
+  const names = tokens.map((step) => /^\[ .* \]$/.test(step.token) ? step.token.replace(/ /g, "") : seen(step.token));
+  row.className = names.some((name) => name.length > 3) ? "tokens words" : "tokens";
+  row.append(...names.map((_, column) => {
+    const place = document.createElement("span"), name = document.createElement("b");
+    place.className = part.from + column === chosen.step ? "here" : "";
+    name.style.fontWeight = "inherit";
+    name.textContent = names[column];
+    place.append(name);
+    return place;
   }));
+  return row;
 }
 
 function frame(picture, width, row, column, weight) {
@@ -130,31 +194,74 @@ function frame(picture, width, row, column, weight) {
     picture.data[place + part] += (mark[part] - picture.data[place + part]) * weight;
 }
 
-function drawReach() {
-  const reach = data.reach, svg = $("reach");
-  if (!reach) { $("reach-section").hidden = true; return; }
-  $("reach-told").textContent = reach.told;
-  const all = [...reach.inputs, ...reach.states].filter((value) => value > 0);
-  const high = Math.ceil(Math.log10(Math.max(...all)));
-  const low = Math.max(high - 12, Math.floor(Math.log10(Math.min(...all))));
-  const x = (back) => 50 + back / Math.max(1, reach.inputs.length - 1) * 650;
-  const y = (value) => 20 + (high - Math.max(low, Math.log10(value || 1e-300))) / Math.max(1, high - low) * 200;
-  const parts = [];
-  for (let power = low; power <= high; power++)
-    parts.push(`<line class="axis" x1="50" x2="700" y1="${y(10 ** power)}" y2="${y(10 ** power)}"/>` +
-      `<text x="44" y="${y(10 ** power) + 4}" text-anchor="end">1e${power}</text>`);
-  const every = Math.max(1, Math.round(reach.inputs.length / 10));
-  for (let back = 0; back < reach.inputs.length; back += every)
-    parts.push(`<text x="${x(back)}" y="238" text-anchor="middle">${back}</text>`);
-  const line = (values) => values.map((value, back) => `${x(back)},${y(value)}`).join(" ");
-  parts.push(`<polyline class="states" points="${line(reach.states)}"/>`,
-    `<polyline class="inputs" points="${line(reach.inputs)}"/>`,
-    `<text x="375" y="256" text-anchor="middle">tokens back (blue: by the input, red: by the state)</text>`);
-  svg.innerHTML = parts.join("");
+const BOX = { left: 50, right: 700, top: 14, bottom: 214 };
+
+/* A curve ends where the axis ends, and where a value is 0 and the axis has no place for it. */
+function chartOf(panel) {
+  const xs = panel.curves[0].xs, all = panel.curves.flatMap((curve) => curve.ys).filter((value) => value > 0);
+  const high = panel.decades ? Math.ceil(Math.log10(Math.max(...all))) : 1;
+  const least = panel.decades ? Math.floor(Math.log10(Math.min(...all))) : 0;
+  const low = panel.decades ? Math.min(high - 1, Math.max(high - panel.decades, least)) : 0;
+  const along = (x) => panel.log_x ? Math.log1p(x) : x;
+  const x = (back) => BOX.left + along(back) / Math.max(along(xs[xs.length - 1]), 1e-9) * (BOX.right - BOX.left);
+  const y = (value) => BOX.top + (high - (panel.decades ? Math.log10(value) : value)) / (high - low) * (BOX.bottom - BOX.top);
+  const parts = [`<clipPath id="clip-${panel.name}"><rect x="${BOX.left}" y="${BOX.top - 2}" width="${BOX.right - BOX.left + 2}" height="${BOX.bottom - BOX.top + 3}"/></clipPath>`];
+  const every = panel.decades ? Math.ceil((high - low) / 9) : 0.25;
+  for (let mark = high; mark >= low; mark -= every) {
+    const place = y(panel.decades ? 10 ** mark : mark);
+    parts.push(`<line class="axis" x1="${BOX.left}" x2="${BOX.right}" y1="${place}" y2="${place}"/>` +
+      `<text x="${BOX.left - 6}" y="${place + 4}" text-anchor="end">${panel.decades ? `1e${mark}` : mark}</text>`);
+  }
+  if (panel.rule) parts.push(`<line class="rule" x1="${BOX.left}" x2="${BOX.right}" y1="${y(panel.rule)}" y2="${y(panel.rule)}"/>`);
+  let last = -Infinity;
+  for (const back of panel.log_x || xs.length <= 12 ? xs : xs.filter((_, place) => place % Math.ceil(xs.length / 10) === 0)) {
+    if (x(back) - last < 30) continue;
+    last = x(back);
+    parts.push(`<text x="${last}" y="${BOX.bottom + 18}" text-anchor="middle">${back}</text>`);
+  }
+  parts.push(`<text x="${(BOX.left + BOX.right) / 2}" y="${BOX.bottom + 36}" text-anchor="middle">${panel.x}</text>`);
+  panel.curves.forEach((curve, which) => {
+    let begun = false;
+    const way = curve.ys.map((value, place) => {
+      if (panel.decades && !(value > 0)) { begun = false; return ""; }
+      const step = `${begun ? "L" : "M"}${x(curve.xs[place]).toFixed(1)},${y(value).toFixed(1)}`;
+      begun = true;
+      return step;
+    }).join("");
+    parts.push(`<path class="curve ${which ? "second" : "first"}" clip-path="url(#clip-${panel.name})" d="${way}"/>`);
+  });
+  const cut = panel.decades && (least < low || panel.curves.some((curve) => curve.ys.some((value) => !(value > 0))));
+  return { drawn: parts.join(""), told: cut ? ` Curves end where they fall below 1e${low}.` : "" };
+}
+
+function drawCharts() {
+  $("charts").replaceChildren(...data.charts.map((panel) => {
+    const whole = document.createElement("section"), title = document.createElement("h2"), told = document.createElement("p");
+    const legend = document.createElement("p"), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const chart = chartOf(panel);
+    whole.className = "chart";
+    whole.id = `chart-${panel.name}`;
+    title.textContent = panel.title;
+    told.className = "hint";
+    told.textContent = panel.told + chart.told;
+    svg.setAttribute("viewBox", "0 0 720 256");
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", panel.title);
+    svg.innerHTML = chart.drawn;
+    legend.className = "legend";
+    legend.append(...panel.curves.map((curve, which) => {
+      const entry = document.createElement("span");
+      entry.innerHTML = `<svg viewBox="0 0 26 8"><path class="curve ${which ? "second" : "first"}" d="M0,4H26"/></svg>`;
+      entry.append(curve.name);
+      return entry;
+    }));
+    whole.append(title, told, svg, legend);
+    return whole;
+  }));
 }
 
 function drawGates() {
-  $("gates").tBodies[0].replaceChildren(...data.gates.map((cells) => {
+  $("gates").tBodies[0].replaceChildren(...data.gates.rows.map((cells) => {
     const row = document.createElement("tr");
     for (const text of cells) {
       const cell = document.createElement("td");
@@ -163,13 +270,14 @@ function drawGates() {
     }
     return row;
   }));
-  $("carry").textContent = data.carry;
+  $("gates-told").textContent = data.gates.told;
+  $("carry").textContent = data.gates.carry;
 }
 
 function choose(change) {
   const other = "example" in change && change.example !== chosen.example;
   Object.assign(chosen, change);
-  if (other) { chosen.step = chosen.layer = chosen.unit = 0; fillLayers(); drawStrip(); }
+  if (other) { chosen.step = chosen.layer = chosen.unit = 0; fillLayers(); fillPart(); drawStrip(); }
   const steps = example().steps.length;
   chosen.step = (chosen.step + steps) % steps;
   const most = Math.max(...layer().parts.map((part) => part.units));
@@ -178,6 +286,7 @@ function choose(change) {
   $("unit").value = chosen.unit + 1;
   $("layer").value = chosen.layer;
   [...$("strip").children].forEach((button, place) => button.setAttribute("aria-pressed", place === chosen.step));
+  follow();
   drawArithmetic(); drawChoices(); drawMaps();
 }
 
@@ -201,6 +310,12 @@ $("example").replaceChildren(...data.examples.map((one, place) => new Option(one
 $("example").addEventListener("change", (event) => choose({ example: Number(event.target.value) }));
 $("layer").addEventListener("change", (event) => choose({ layer: Number(event.target.value) }));
 $("unit").addEventListener("change", (event) => choose({ unit: Math.max(0, Number(event.target.value) - 1) }));
+$("width").addEventListener("change", (event) => {
+  part.width = Number(event.target.value);
+  showFrom(chosen.step - part.width / 2);
+  drawMaps();
+});
+$("from").addEventListener("input", (event) => { showFrom(Number(event.target.value)); drawMaps(); });
 $("back").addEventListener("click", () => choose({ step: chosen.step - 1 }));
 $("forward").addEventListener("click", () => choose({ step: chosen.step + 1 }));
 $("play").addEventListener("click", play);
@@ -212,7 +327,7 @@ document.addEventListener("keydown", (event) => {
   else if (moves[event.key]) { event.preventDefault(); choose(moves[event.key]); }
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMaps);
-drawReach(); drawGates();
+drawCharts(); drawGates();
 chosen.example = -1;
 choose({ example: data.examples.length - 1 });
 $("example").value = chosen.example;
