@@ -46,11 +46,12 @@ def _trace_plot(subject: Subject, rows: Sequence[TracedToken], layer: int, direc
         most = max(abs(value) for line in states for value in line) or 1.0
         image = axes.imshow(states, aspect="auto", cmap="RdBu_r", vmin=-most, vmax=most)
         name = f"layer {layer + 1} {direction}".rstrip()
-        axes.figure.colorbar(image, ax=axes, label=f"{part} of {name}", pad=0.01)
+        scale = axes.figure.colorbar(image, ax=axes, pad=0.01)
+        scale.ax.set_title(part, fontsize=9)
         units = [str(shown[0].units[place].unit + 1) for place in places]
         axes.set_yticks(range(len(units)), units, fontsize=8)
         _name_tokens(axes, [row.token for row in shown])
-        axes.set(xlabel=f"token read{covered}", ylabel="unit")
+        axes.set(xlabel=f"token read{covered}", ylabel=f"unit of {name}")
         _bars_above(axes, subject, shown)
 
     return _as_wide(plot, len(shown))
