@@ -41,6 +41,7 @@ def _figure(plots: Sequence[Plot]) -> Any:
     widths = [max(usual, plot.inches) if isinstance(plot, WidePlot) else usual for plot in plots]
     figure_module = metric_module("matplotlib.figure", "draw pictures")
     figure = figure_module.Figure(figsize=(sum(widths), height), layout="constrained")
+    figure.get_layout_engine().set(wspace=0.1)
     panels = figure.subplots(1, len(plots), squeeze=False, width_ratios=widths)[0]
     for axes, plot in zip(panels, plots, strict=True):
         plot(axes)
