@@ -70,7 +70,7 @@ def show_units(subject: "Subject", layer: int, rows: Sequence["TracedToken"]) ->
 
 def show_answer_gradients(subject: "AnsweringSubject", view: "AnswerGradients", layer: int) -> None:
     """Show norms of gradients over the text."""
-    ways = [f"by {way} state".replace("  ", " ") for way in view.states]
+    ways = [f"by {way or 'state'}" for way in view.states]
     largest, rows = view.inputs_T[view.largest], []
     for step in range(len(subject.shown)):
         norms = (view.inputs_T[step], *(norms_T[step] for norms_T in view.states.values()))
@@ -78,7 +78,7 @@ def show_answer_gradients(subject: "AnsweringSubject", view: "AnswerGradients", 
         cells.append(share_bar(view.inputs_T[step], largest))
         number, *rest = map(Text, cells)
         rows.append([number, _read(subject, step), *rest])
-    titles = ("", "read", "by input", *ways, "share of the largest input's")
+    titles = ("", "read", "by input", *ways, "by input, of the largest")
     print_fitted(titles, rows, left=(1, 3 + len(ways)), tokens=(1,))
     tell_unknown(subject.unknown)
     what = {"loss": "−ln p", "logit": "logit", "state": "norm of the state"}[view.scalar]
