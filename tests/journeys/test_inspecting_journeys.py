@@ -47,7 +47,9 @@ def test_surprisals_are_those_of_a_score_and_the_run_stays_as_it_is(
     steps = told["trace"]["steps"]
     traced = [step["next"]["surprisal_bits"] for step in steps if "next" in step]
     assert traced == pytest.approx(scored, abs=1e-4)
-    assert len(told["tokens"]) == len(steps) == len(traced) + 1
+    # Nothing is expected after the mark that closes a line: the state ends with it.
+    assert len(steps) == len(traced) + (fixture == "stream_run")
+    assert len(told["tokens"]) == len(traced) + 1
     assert digests(run) == before
 
 
@@ -105,7 +107,7 @@ def test_every_view_has_its_numbers_and_its_sentence(
     assert told["memory"][0]["accuracy"] > 0.9
     assert [probe["back"] for probe in told["memory"]][:4] == [0, 1, 2, 3]
     done = elman("inspect", stream_run, "--file", path, *options, "--positions", "20")
-    assert "the model uses about" in done.stdout
+    assert "the model uses " in done.stdout
     assert "the text repeats itself" in " ".join(done.stdout.split())
 
 
@@ -137,7 +139,7 @@ def test_what_cannot_be_shown_is_one_line(
 def test_a_run_of_lines_reads_one_line(elman: Elman, line_run: Path) -> None:
     done = elman("inspect", line_run, "the cat\nthe dog")
     assert done.returncode == 2
-    assert "one line at a time; got 2 lines" in done.stderr
+    assert "one line at a time for a trace; got 2 lines" in done.stderr
     assert looked(elman, line_run, "the cat\n")["tokens"][0] == "[ S ]"
 
 

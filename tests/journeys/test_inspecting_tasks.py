@@ -100,8 +100,11 @@ def test_words_that_a_classifier_does_not_know_are_told_of(elman: Elman, classif
     for policy in ((), ("--unknown", "skip")):
         done = elman("inspect", classifier, "the zebra was good", *policy, "--json")
         assert done.returncode == 0, done.stderr
-        assert "25.0 % of the tokens unknown to the run" in done.stderr
-        assert len(json.loads(done.stdout)["tokens"]) == (3 if policy else 4)
+        become = "left out" if policy else "read as [ UNK ]: 'zebra'"
+        assert f"1 of 4 tokens is unknown to the run, {become}" in done.stderr
+        told = json.loads(done.stdout)
+        assert len(told["tokens"]) == (3 if policy else 4)
+        assert told["unknown"] == ([] if policy else [{"position": 1, "token": "zebra"}])
     done = elman("inspect", classifier, "the zebra was good", "--unknown", "refuse")
     assert done.returncode == 2
     assert "got zebra" in done.stderr

@@ -52,6 +52,16 @@ def perturbation_curve(
     the text, another one than it was. Raises `DataError` for a text that is too short, or that has
     one token only.
     """
+    require_perturbable(ids_N, backs)
+    longest = max(backs) + 1
+    draw = np.random.default_rng(seed)
+    ends_N = longest + draw.integers(0, len(ids_N) - longest, num_positions)
+    rows_NL = np.stack([ids_N[end - longest : end] for end in ends_N]).astype(np.int64)
+    return perturbation_of_rows(model, rows_NL, ids_N, backs, plan=plan, draw=draw)
+
+
+def require_perturbable(ids_N: npt.NDArray[np.integer], backs: Sequence[int]) -> None:
+    """Raise `DataError` for a text too short to replace a token so far back, or of one token."""
     longest = max(backs) + 1
     if len(ids_N) <= longest or len(np.unique(ids_N)) < 2:
         raise DataError(
@@ -59,10 +69,6 @@ def perturbation_curve(
             got=f"{len(ids_N):,} tokens, {len(np.unique(ids_N)):,} kinds",
             allowed=f"{longest + 1:,} tokens and more, of two kinds",
         )
-    draw = np.random.default_rng(seed)
-    ends_N = longest + draw.integers(0, len(ids_N) - longest, num_positions)
-    rows_NL = np.stack([ids_N[end - longest : end] for end in ends_N]).astype(np.int64)
-    return perturbation_of_rows(model, rows_NL, ids_N, backs, plan=plan, draw=draw)
 
 
 def perturbation_of_rows(

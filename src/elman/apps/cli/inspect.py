@@ -1,13 +1,13 @@
 """`elman inspect`: what a trained run does inside, on a text of one's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 
-from elman.apps.cli.inspect_by_view import changes_json, show_view
-from elman.apps.cli.inspect_options import ViewOptions
+from elman.apps.cli.inspect_fitting import require_only, require_places, require_use
+from elman.apps.cli.inspect_options import FileEncoding, ViewOptions
 from elman.apps.cli.options import Json
 from elman.apps.cli.output import print_json, say
 from elman.apps.cli.stopped import tell_stopped
@@ -28,6 +28,7 @@ def inspect(
     file: Annotated[
         str | None, Parameter(help="Read the text of this file instead; - is standard input.")
     ] = None,
+    encoding: FileEncoding = None,
     compare: Annotated[
         str | None,
         Parameter(help="A second text of as many tokens: where and how long do the states differ?"),
@@ -51,29 +52,96 @@ def inspect(
     weights in place of RUN is traced in exact fractions.
     """
     options = options or ViewOptions()
-    options.require_fitting()
-    if compare is not None and options.show:
-        raise SettingError("--compare shows the states of two texts alone", got="--show beside it")
+    source = _Source(text, file, encoding)
+    others: Mapping[str, object] = {
+        "--file": file,
+        "--encoding": encoding,
+        "--compare": compare,
+        "--unknown": unknown,
+        "--html": html,
+    }
+    require_use(options, others)
     if run.is_file():
-        others = {"--file": file, "--compare": compare, "--unknown": unknown, "--html": html}
         return _exactly(run, text, options, others, as_json=json)
+    require_places(options, html)
     tell_stopped([run])
+    given = {**options.given, **others}
     if options.since is not None:
-        _require_no_text(text, file)
-        return _since(run, options.since, as_json=json)
-    from elman.recipes.inspecting.opening import open_subject
+        return _since(run, options.since, source, given, as_json=json)
+    task = _fitting_task(run, options, given)
+    whole = source.read(run)
+    if task == "translate":
+        from elman.apps.cli.inspect_attention import inspect_attention
+
+        return inspect_attention(run, whole, options, as_json=json)
+    if compare is not None:
+        from elman.apps.cli.inspect_compare import inspect_two_texts
+
+        return inspect_two_texts(run, (whole, compare), options, unknown, as_json=json)
+    return _show(run, whole, options, html, unknown, as_json=json)
+
+
+class _Source(NamedTuple):
+    """Where the text stands."""
+
+    text: str | None
+    file: str | None
+    encoding: str | None
+
+    def read(self, run: Path) -> str:
+        """Return the text given, or that of the file; raises `SettingError` for both and none."""
+        if (self.text is None) == (self.file is None):
+            raise SettingError(
+                "elman inspect reads one text",
+                got="a text and --file" if self.text is not None else "none",
+                allowed="elman inspect RUN TEXT, or --file FILE",
+            )
+        if self.text is not None:
+            return self.text
+        assert self.file is not None
+        from elman.recipes.inspecting.subject import text_of_file
+
+        return text_of_file(self.file, run, self.encoding)
+
+
+def _fitting_task(run: Path, options: ViewOptions, given: Mapping[str, object]) -> str:
+    """Return the task of the run. Raises `SettingError` for what has no meaning for it."""
     from elman.recipes.trained import task_of
 
     task = task_of(run)
+    if given["--compare"] is not None:
+        _require_comparable(task, given)
     options.require_task(task)
     if task == "translate":
-        return _attention(run, _given_text(text, file), options, as_json=json)
-    if task != "lm":
-        _require_language_model(task, {"--compare": compare, "--html": html})
-    if compare is not None:
-        return _two_texts(run, _text(run, text, file), compare, unknown, as_json=json)
-    subject = open_subject(run, _text(run, text, file), unknown=unknown)
-    _show_views(subject, options, as_json=json)
+        require_only(
+            "of a run that writes sequences its attention is shown",
+            given,
+            ("--show", "--file", "--encoding", "--picture"),
+            allowed="elman inspect RUN TEXT, with --picture and --json",
+        )
+    elif task != "lm":
+        _require_language_model(task, {"--html": given["--html"]})
+    return task
+
+
+def _show(
+    run: Path,
+    text: str,
+    options: ViewOptions,
+    html: Path | None,
+    unknown: "UnknownPolicy | None",
+    *,
+    as_json: bool,
+) -> int:
+    from elman.apps.cli.inspect_by_view import require_page, require_views
+    from elman.recipes.inspecting.opening import open_subject
+
+    subject = open_subject(run, text, unknown=unknown)
+    # What cannot be shown is told before anything is.
+    require_views(subject, options)
+    if html is not None:
+        require_page(subject)
+    _show_views(subject, options, as_json=as_json)
     if html is not None:
         _write_page(subject, options, html)
     return 0
@@ -94,18 +162,15 @@ def _exactly(
 
 def _show_views(subject: "Subject", options: ViewOptions, *, as_json: bool) -> None:
     """Show every view that is asked for, or print one object of them all; draw them if asked."""
-    from elman.recipes.inspecting.answering import AnsweringSubject
-    from elman.recipes.inspecting.classifier_subject import ClassifierSubject
-    from elman.recipes.inspecting.pooling_view import require_attention
+    from elman.apps.cli.inspect_by_view import show_view
 
-    # What cannot be shown is told before anything is.
-    if isinstance(subject, AnsweringSubject) and options.at is not None:
-        subject.answer_at(options.at - 1)
-    if isinstance(subject, ClassifierSubject) and "attention" in options.views:
-        require_attention(subject)
     for notice in subject.notices:
         say(f"note: {notice}")
-    told: dict[str, object] = {"run": str(subject.path), "tokens": list(subject.shown)}
+    told: dict[str, object] = {
+        "run": str(subject.path),
+        "tokens": list(subject.shown),
+        "unknown": subject.unknown_json(),
+    }
     answer = subject.answer_json()
     if answer:
         told["answer"] = answer
@@ -115,7 +180,10 @@ def _show_views(subject: "Subject", options: ViewOptions, *, as_json: bool) -> N
         told[view] = shown.told
         plots += shown.plots
     if options.picture is not None:
-        _draw(plots, options.picture)
+        from elman.recipes.panels import draw_panels
+
+        draw_panels(options.picture, plots)
+        say(f"picture written to {options.picture}")
     if as_json:
         print_json(told)
 
@@ -131,50 +199,13 @@ def _require_language_model(task: str, given: Mapping[str, object]) -> None:
             )
 
 
-def _text(run: Path, text: str | None, file: str | None) -> str:
-    """Return the text given, or that of the file; raises `SettingError` for both and for none."""
-    if (text is None) == (file is None):
-        raise SettingError(
-            "elman inspect reads one text",
-            got="a text and --file" if text is not None else "none",
-            allowed="elman inspect RUN TEXT, or --file FILE",
-        )
-    if text is not None:
-        return text
-    assert file is not None
-    from elman.recipes.inspecting.subject import text_of_file
-
-    return text_of_file(file, run)
-
-
-def _draw(plots: "Sequence[Plot]", path: Path) -> None:
-    from elman.recipes.panels import draw_panels
-
-    if not plots:
-        raise SettingError("the views shown have no picture", got="--picture")
-    draw_panels(path, plots)
-    say(f"picture written to {path}")
-
-
-def _given_text(text: str | None, file: str | None) -> str:
-    if text is None or file is not None:
-        raise SettingError("attention is looked at for one text", got="--file, or no text")
-    return text
-
-
-def _attention(run: Path, text: str, options: ViewOptions, *, as_json: bool) -> int:
-    from elman.apps.cli.inspect_view import show_attention
-    from elman.recipes.inspecting.attention_view import attention_view
-
-    view = attention_view(run, text)
-    if options.picture is not None:
-        view.draw(options.picture)
-        say(f"picture written to {options.picture}")
-    if as_json:
-        print_json({"run": str(run), "attention": view.to_json()})
-    else:
-        show_attention(view)
-    return 0
+def _require_comparable(task: str, given: Mapping[str, object]) -> None:
+    """Raise `SettingError` for what two texts cannot be shown with."""
+    if task != "lm":
+        _require_language_model(task, {"--compare": given["--compare"]})
+    kept = ("--compare", "--file", "--encoding", "--unknown", "--csv", "--picture")
+    what = "--compare shows the states of two texts alone"
+    require_only(what, given, kept, allowed="--csv, --picture, --json and --unknown beside it")
 
 
 def _write_page(subject: "Subject", options: ViewOptions, path: Path) -> None:
@@ -186,48 +217,31 @@ def _write_page(subject: "Subject", options: ViewOptions, path: Path) -> None:
 
     assert isinstance(subject, LanguageSubject)
     layer = subject.layer(options.layer)
-    gradients = gradient_view(subject, layer, options.scalar)
-    whole, shown = page(subject, gates_over_text(subject), gradients, layer, top=options.top)
+    gradients = gradient_view(subject, layer, options.scalar_asked)
+    gates = gates_over_text(subject)
+    whole, shown = page(subject, gates, gradients, layer, top=options.num_top)
     write_atomically(path, whole.encode())
     left = len(subject.ids_N) - shown
     rest = f", which shows the first {shown:,} tokens of {len(subject.ids_N):,}" if left else ""
     say(f"page written to {path}{rest}")
 
 
-def _require_no_text(text: str | None, file: str | None) -> None:
-    if text is not None or file is not None:
-        raise SettingError("--since compares weights and reads no text", got="a text")
-
-
-def _since(run: Path, before: Path, *, as_json: bool) -> int:
+def _since(
+    run: Path, before: Path, source: _Source, given: Mapping[str, object], *, as_json: bool
+) -> int:
+    from elman.apps.cli.inspect_by_view import changes_json
     from elman.apps.cli.inspect_view import show_changes
     from elman.recipes.inspecting.change_view import changes_between
 
+    if source.text is not None or source.file is not None:
+        raise SettingError("--since compares weights and reads no text", got="a text")
+    shown = given.get("--show")
+    kept = ("--since", "--show") if shown == ["change"] else ("--since",)
+    what = "--since compares weights alone"
+    require_only(what, given, kept, allowed="elman inspect RUN --since RUN, with --json")
     changes = changes_between(before, run)
     if as_json:
         print_json({"run": str(run), "since": str(before), "change": changes_json(changes)})
     else:
         show_changes(changes)
-    return 0
-
-
-def _two_texts(
-    run: Path, text: str, other: str, unknown: "UnknownPolicy | None", *, as_json: bool
-) -> int:
-    from elman.apps.cli.inspect_view import show_divergence
-    from elman.inspection.trace import diverge
-    from elman.recipes.inspecting.language_subject import language_subject
-
-    first, second = (language_subject(run, each, unknown=unknown) for each in (text, other))
-    if len(first.ids_N) != len(second.ids_N):
-        raise SettingError(
-            "texts that are compared must have as many tokens as each other",
-            got=f"{len(first.ids_N):,} and {len(second.ids_N):,}",
-        )
-    rows = list(diverge(first.model, first.ids_N, second.ids_N))
-    if as_json:
-        told = [row._asdict() for row in rows]
-        print_json({"first": first.shown, "second": second.shown, "steps": told})
-    else:
-        show_divergence(first.shown, second.shown, rows)
     return 0

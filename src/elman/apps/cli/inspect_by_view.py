@@ -10,6 +10,7 @@ from elman.apps.cli.output import say
 if TYPE_CHECKING:
     from elman.inspection.changes import ParameterChange
     from elman.recipes.inspecting.answering import AnsweringSubject
+    from elman.recipes.inspecting.language_subject import LanguageSubject
     from elman.recipes.inspecting.subject import Subject
     from elman.recipes.panels import Plot
 
@@ -27,6 +28,52 @@ def show_view(view: View, subject: "Subject", options: ViewOptions, *, shows: bo
     The view must be one of those of the subject's task.
     """
     return _VIEWS[view](subject, options, shows)
+
+
+def require_views(subject: "Subject", options: ViewOptions) -> None:
+    """Raise for all that the views asked for cannot be shown of, before any of them is.
+
+    Raises `SettingError` for a layer, a unit or a step that is not there, `DataError` for a text
+    too short, `RunError` for attention that the run does not have.
+    """
+    from elman.recipes.inspecting.answering import AnsweringSubject
+    from elman.recipes.inspecting.classifier_subject import ClassifierSubject
+    from elman.recipes.inspecting.language_subject import LanguageSubject
+    from elman.recipes.inspecting.pooling_view import require_attention
+    from elman.recipes.inspecting.tracing import require_units
+
+    require_units(subject, subject.layer(options.layer), options.unit or ())
+    if isinstance(subject, AnsweringSubject) and options.at is not None:
+        subject.answer_at(options.at - 1)
+    if isinstance(subject, ClassifierSubject) and "attention" in options.views:
+        require_attention(subject)
+    if isinstance(subject, LanguageSubject):
+        for view in options.views:
+            _require_text(view, subject)
+
+
+def require_page(subject: "Subject") -> None:
+    """Raise `DataError` for a text of which no page can be written."""
+    from elman.recipes.inspecting.gradient_view import require_gradients
+    from elman.recipes.inspecting.language_subject import LanguageSubject
+
+    assert isinstance(subject, LanguageSubject)
+    subject.require_one_line("--html")
+    require_gradients(subject)
+
+
+def _require_text(view: View, subject: "LanguageSubject") -> None:
+    from elman.recipes.inspecting.gradient_view import require_gradients
+    from elman.recipes.inspecting.horizon_view import require_horizon, require_memory
+
+    if view == "trace":
+        subject.require_one_line("a trace")
+    elif view == "gradients":
+        require_gradients(subject)
+    elif view == "horizon":
+        require_horizon(subject)
+    elif view == "memory":
+        require_memory(subject)
 
 
 def changes_json(changes: "Sequence[ParameterChange]") -> list[dict[str, object]]:
@@ -52,15 +99,15 @@ def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> Shown:
 
     layer = subject.layer(options.layer)
     units = chosen_units(subject, layer, options.unit or ())
-    rows = list(traced(subject, units, options.top))
+    rows = list(traced(subject, units, options.num_top))
     if options.csv is not None:
         with writing_atomically(options.csv) as table:
             write_csv(rows, table)
         say(f"trace written to {options.csv}")
     if shows:
-        show_trace(rows)
+        show_trace(subject, rows)
         if options.unit:
-            show_units(layer, rows)
+            show_units(subject, layer, rows)
     steps = [] if shows else [row.to_json() for row in rows]
     return Shown({"layer": layer + 1, "steps": steps}, trace_plots(subject, rows, layer))
 
@@ -92,7 +139,7 @@ def _gradients(subject: "Subject", options: ViewOptions, shows: bool) -> Shown:
 
     assert isinstance(subject, LanguageSubject)
     layer = subject.layer(options.layer)
-    view = gradient_view(subject, layer, options.scalar)
+    view = gradient_view(subject, layer, options.scalar_asked)
     if shows:
         show_gradients(subject, layer, view)
     return Shown(view.to_json(), [gradients_plot(view, layer)])
@@ -105,7 +152,7 @@ def _answer_gradients(subject: "AnsweringSubject", options: ViewOptions, shows: 
 
     layer = subject.layer(options.layer)
     at = None if options.at is None else options.at - 1
-    view = answer_gradients(subject, layer, options.scalar, at)
+    view = answer_gradients(subject, layer, options.scalar_asked, at)
     if shows:
         show_answer_gradients(subject, view, layer)
     told = {"layer": layer + 1, **view.to_json()}
@@ -121,7 +168,7 @@ def _attention(subject: "Subject", options: ViewOptions, shows: bool) -> Shown:
     assert isinstance(subject, ClassifierSubject)
     view = pooling_view(subject)
     if shows:
-        show_pooling(view)
+        show_pooling(subject, view)
     return Shown(view.to_json(), [pooling_plot(view)])
 
 
@@ -132,7 +179,7 @@ def _horizon(subject: "Subject", options: ViewOptions, shows: bool) -> Shown:
     from elman.recipes.inspecting.pictures import horizon_plot
 
     assert isinstance(subject, LanguageSubject)
-    view = horizon_view(subject, num_positions=options.positions, on_stage=say)
+    view = horizon_view(subject, num_positions=options.num_positions, on_stage=say)
     if shows:
         show_horizon(view)
     return Shown(view.to_json(), [horizon_plot(view)])

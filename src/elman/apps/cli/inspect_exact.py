@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from elman.apps.cli.inspect_cells import shown_token, view_table
+from elman.apps.cli.inspect_fitting import require_only, require_places
 from elman.apps.cli.inspect_options import ViewOptions
 from elman.apps.cli.output import output_console, print_json, say
 from elman.errors import SettingError
@@ -94,15 +95,10 @@ def _require_trace(options: ViewOptions, others: Mapping[str, object]) -> None:
     """Raise `SettingError` for what only a trained run has."""
     given = {
         **{f"--show {view}": view for view in options.show or () if view != "trace"},
-        "--layer": options.layer if options.layer != 1 else None,
-        "--since": options.since,
-        "--picture": options.picture,
+        **options.given,
         **others,
     }
-    strange = [name for name, value in given.items() if value is not None]
-    if strange:
-        raise SettingError(
-            "of a file of supplied weights the trace is shown, in exact fractions",
-            got=", ".join(strange),
-            allowed="--show trace, --unit, --csv and --json",
-        )
+    kept = ["--show", "--unit", "--csv", *(["--layer"] if options.layer == 1 else [])]
+    what = "of a file of supplied weights the trace is shown, in exact fractions"
+    require_only(what, given, kept, allowed="--show trace, --unit, --csv and --json")
+    require_places(options, None)

@@ -1,16 +1,19 @@
 """What the views of `elman inspect` are asked for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from elman.apps.cli.options import Whole, WholeOrNone, require_at_least
+from elman.apps.cli.options import Whole, WholeOrNone
 from elman.errors import SettingError
 
+FileEncoding = Annotated[
+    str | None, Parameter(help="Encoding of --file. [default: as the run says]")
+]
 View = Literal["trace", "gates", "gradients", "horizon", "memory", "attention", "change"]
 
 VIEWS_OF_TASK: Mapping[str, tuple[View, ...]] = MappingProxyType(
@@ -47,19 +50,24 @@ class ViewOptions:
             help="trace: a unit of the layer, from 1; repeatable. [default: what changes most]",
         ),
     ] = None
-    top: Annotated[Whole, Parameter(help="trace: likeliest tokens, labels or tags shown.")] = 3
+    top: Annotated[
+        WholeOrNone,
+        Parameter(help="trace: likeliest tokens, labels or tags told. [default: 3]"),
+    ] = None
     scalar: Annotated[
-        Literal["logit", "loss", "state"],
+        Literal["logit", "loss", "state"] | None,
         Parameter(
             help="gradients: of the logit of the real next token, or of the answer; of its loss "
-            "(−ln p); or of the state's norm."
+            "(−ln p); or of the state's norm. [default: loss]"
         ),
-    ] = "loss"
+    ] = None
     at: Annotated[
         WholeOrNone,
         Parameter(help="gradients: of a tagger, the tag of this token alone, from 1."),
     ] = None
-    positions: Annotated[Whole, Parameter(help="horizon: places of the text asked about.")] = 200
+    positions: Annotated[
+        WholeOrNone, Parameter(help="horizon: places of the text asked about. [default: 200]")
+    ] = None
     since: Annotated[
         Path | None,
         Parameter(help="change: what became of the weights since this run; no text is read."),
@@ -67,9 +75,10 @@ class ViewOptions:
     picture: Annotated[Path | None, Parameter(help="Draw the views to this .png or .svg file.")] = (
         None
     )
-    csv: Annotated[Path | None, Parameter(help="trace: write each step and unit to this file.")] = (
-        None
-    )
+    csv: Annotated[
+        Path | None,
+        Parameter(help="trace: write each step and unit to this file; --compare: each step."),
+    ] = None
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -77,30 +86,36 @@ class ViewOptions:
         usual: list[View] = ["trace"] if self.since is None else ["change"]
         return tuple(dict.fromkeys(self.show or usual))
 
-    def require_fitting(self) -> None:
-        """Raise `SettingError` for numbers out of range and a file that nothing writes."""
-        require_at_least("--top", self.top, 1)
-        require_at_least("--positions", self.positions, 2)
-        if self.csv is not None and "trace" not in self.views:
-            raise SettingError("--csv writes a trace", got="no --show trace")
-        if self.at is not None and "gradients" not in self.views:
-            raise SettingError("--at is asked of gradients", got="no --show gradients")
-        if self.since is not None and self.views != ("change",):
-            raise SettingError("--since compares weights alone", got="--show beside it")
+    @property
+    def num_top(self) -> int:
+        """How many likeliest ones are told at a step."""
+        return 3 if self.top is None else self.top
+
+    @property
+    def num_positions(self) -> int:
+        """How many places a horizon asks about."""
+        return 200 if self.positions is None else self.positions
+
+    @property
+    def scalar_asked(self) -> Literal["logit", "loss", "state"]:
+        """Of what gradients are taken."""
+        return self.scalar or "loss"
+
+    @property
+    def given(self) -> Mapping[str, object]:
+        """The options that were given, by the names that a person types."""
+        every = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in every.items() if value is not None}
 
     def require_task(self, task: str) -> None:
         """Raise `SettingError` for a view that has no meaning for a run of this task."""
         allowed = VIEWS_OF_TASK[task]
         strange = [view for view in self.show or () if view not in allowed]
-        if task == "translate" and (strange or self.csv is not None):
-            raise SettingError(
-                "of a run that writes sequences its attention is shown",
-                got=f"--show {strange[0]}" if strange else "--csv",
-                allowed="elman inspect RUN TEXT, with --picture and --json",
-            )
         if strange:
             raise SettingError(
-                f"a run of elman train {task} has no such view",
+                "of a run that writes sequences its attention is shown"
+                if task == "translate"
+                else f"a run of elman train {task} has no such view",
                 got=", ".join(f"--show {view}" for view in strange),
                 allowed=", ".join(allowed),
             )

@@ -1,11 +1,19 @@
 """What `elman inspect` shows of each step of a text, and of the answer that is made of them all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from elman.apps.cli.inspect_cells import plain_token, share_bar, shown_token, view_table
+from elman.apps.cli.inspect_cells import (
+    plain_token,
+    print_fitted,
+    share_bar,
+    shown_token,
+    starred,
+    tell_unknown,
+)
+from elman.apps.cli.inspect_likeliest import print_likeliest
 from elman.apps.cli.output import output_console
 
 if TYPE_CHECKING:
@@ -14,159 +22,164 @@ if TYPE_CHECKING:
     from elman.recipes.inspecting.classifier_subject import AnswerSoFar
     from elman.recipes.inspecting.language_subject import Expectation
     from elman.recipes.inspecting.pooling_view import PoolingView
+    from elman.recipes.inspecting.subject import Subject
     from elman.recipes.inspecting.tagger_subject import TagSaid
     from elman.recipes.inspecting.tracing import TracedToken
 
 
-def show_trace(rows: Sequence["TracedToken"]) -> None:
+def show_trace(subject: "Subject", rows: Sequence["TracedToken"]) -> None:
     """Show each token with what was said there: what is expected, or answered, or its tag."""
     from elman.recipes.inspecting.classifier_subject import AnswerSoFar
     from elman.recipes.inspecting.language_subject import Expectation
     from elman.recipes.inspecting.tagger_subject import TagSaid
 
-    expected = [(row.token, row.said) for row in rows if isinstance(row.said, Expectation)]
-    answers = [(row.token, row.said) for row in rows if isinstance(row.said, AnswerSoFar)]
-    tags = [(row.token, row.said) for row in rows if isinstance(row.said, TagSaid)]
+    read = [_read(subject, row.position) for row in rows]
+    expected = [row.said for row in rows if isinstance(row.said, Expectation)]
+    answers = [row.said for row in rows if isinstance(row.said, AnswerSoFar)]
+    tags = [row.said for row in rows if isinstance(row.said, TagSaid)]
     if expected:
-        _show_expected(expected)
+        _show_expected(subject, read, expected)
     if answers:
-        _show_answers(answers)
+        _show_answers(read, answers)
     if tags:
-        _show_tags(tags)
+        _show_tags(read, tags)
+    tell_unknown(subject.unknown)
 
 
-def show_units(layer: int, rows: Sequence["TracedToken"]) -> None:
+def show_units(subject: "Subject", layer: int, rows: Sequence["TracedToken"]) -> None:
     """Show state before, gates and state after of each unit asked for."""
-    console = output_console()
     for place, unit in enumerate(rows[0].units):
         parts = [f"{name} before" for name in unit.before]
         after = [f"{name} after" for name in unit.after]
-        table = view_table("read", *parts, *unit.gates, *after, left=(0,))
-        name = f"layer {layer + 1} {unit.direction}".rstrip()
-        table.title = f"{name}, unit {unit.unit + 1}"
-        table.title_justify = "left"
+        cells = []
         for row in rows:
             found = row.units[place]
             values = (*found.before.values(), *found.gates.values(), *found.after.values())
-            table.add_row(shown_token(row.token), *(f"{value:+.3f}" for value in values))
-        console.print()
-        console.print(table)
+            figures = (Text(f"{value:+.3f}") for value in values)
+            cells.append([_read(subject, row.position), *figures])
+        name = f"layer {layer + 1} {unit.direction}".rstrip()
+        output_console().print()
+        print_fitted(
+            ("read", *parts, *unit.gates, *after),
+            cells,
+            left=(0,),
+            tokens=(0,),
+            title=f"{name}, unit {unit.unit + 1}",
+        )
 
 
 def show_answer_gradients(subject: "AnsweringSubject", view: "AnswerGradients", layer: int) -> None:
     """Show norms of gradients over the text."""
-    ways = [f"by {way} state".replace("  ", " ") for way in view.states]
-    table = view_table("", "read", "by input", *ways, "", left=(1, 3 + len(ways)))
-    largest = view.inputs_T[view.largest]
-    for step, token in enumerate(subject.shown):
+    ways = [f"by {way or 'state'}" for way in view.states]
+    largest, rows = view.inputs_T[view.largest], []
+    for step in range(len(subject.shown)):
         norms = (view.inputs_T[step], *(norms_T[step] for norms_T in view.states.values()))
-        cells = (f"{norm:.2e}" for norm in norms)
-        bar = share_bar(view.inputs_T[step], largest)
-        table.add_row(str(step + 1), shown_token(token), *cells, bar)
-    console = output_console()
-    console.print(table)
+        cells = [str(step + 1), *(f"{norm:.2e}" for norm in norms)]
+        cells.append(share_bar(view.inputs_T[step], largest))
+        number, *rest = map(Text, cells)
+        rows.append([number, _read(subject, step), *rest])
+    titles = ("", "read", "by input", *ways, "by input, of the largest")
+    print_fitted(titles, rows, left=(1, 3 + len(ways)), tokens=(1,))
+    tell_unknown(subject.unknown)
     what = {"loss": "−ln p", "logit": "logit", "state": "norm of the state"}[view.scalar]
-    console.print(
+    unit = " nats" if view.scalar == "loss" else ""
+    output_console().print(
         Text(
-            f"{what} of the answer, {view.answer}: {view.value:.4f}; states are those of layer "
-            f"{layer + 1} that a step begins with; it depends most on token {view.largest + 1}, "
-            f"{plain_token(subject.shown[view.largest])}"
+            f"{what} of the answer, {view.answer}: {view.value:.4f}{unit}; states are those of "
+            f"layer {layer + 1} that a step begins with; it depends most on token "
+            f"{view.largest + 1}, {plain_token(subject.shown[view.largest])}"
         )
     )
 
 
-def show_pooling(view: "PoolingView") -> None:
+def show_pooling(subject: "Subject", view: "PoolingView") -> None:
     """Show the weight of each state in the pooled one."""
-    table = view_table("", "read", "weight", "", left=(1, 3))
-    most = view.weights_T[view.largest]
-    for step, (token, weight) in enumerate(zip(view.tokens, view.weights_T, strict=True)):
-        bar = share_bar(weight, most)
-        table.add_row(str(step + 1), shown_token(token), f"{weight:.4f}", bar)
-    console = output_console()
-    console.print(table)
-    console.print(
+    most, rows = view.weights_T[view.largest], []
+    for step, weight in enumerate(view.weights_T):
+        number, *rest = map(Text, (str(step + 1), f"{weight:.4f}", share_bar(weight, most)))
+        rows.append([number, _read(subject, step), *rest])
+    titles = ("", "read", "weight", "share of the largest")
+    print_fitted(titles, rows, left=(1, 3), tokens=(1,))
+    tell_unknown(subject.unknown)
+    output_console().print(
         f"entropy {view.entropy_nats:.3f} nats; on padding: {view.on_padding:g}, which must be 0"
     )
 
 
-def _show_expected(rows: Sequence[tuple[str, "Expectation"]]) -> None:
+def _read(subject: "Subject", position: int) -> Text:
+    return shown_token(subject.shown[position], unknown=position in subject.unknown)
+
+
+def _show_expected(subject: "Subject", read: Sequence[Text], said: Sequence["Expectation"]) -> None:
     from elman.evaluation.units import nats_to_bits
 
-    table = view_table("read", "next", "bits", "rank", "p", "likeliest", left=(0, 1, 5))
-    for token, said in rows:
-        step, found = said.step, said.step.following
-        likeliest = _likeliest(
-            (said.token_of(choice.token_id), choice.probability) for choice in step.top
-        )
+    rows, likeliest = [], []
+    for token, each in zip(read, said, strict=True):
+        step, found = each.step, each.step.following
+        likeliest.append([(each.token_of(one.token_id), one.probability) for one in step.top])
         if found is None:
-            table.add_row(shown_token(token), "", "", "", "", likeliest)
+            rows.append([token, *(Text() for _ in range(4))])
             continue
-        style = "bold" if step.greedy_differs else ""
-        table.add_row(
-            shown_token(token),
-            Text(plain_token(said.following or ""), style=style),
-            f"{nats_to_bits(found.nats):.2f}",
-            f"{found.rank:,}",
-            f"{found.choice.probability:.3f}",
-            likeliest,
+        figures = nats_to_bits(found.nats), found.rank, found.choice.probability
+        following = _read(subject, step.position + 1)
+        rows.append(
+            [
+                token,
+                starred(following, is_meant=step.greedy_differs),
+                *map(Text, (f"{figures[0]:.2f}", f"{figures[1]:,}", f"{figures[2]:.3f}")),
+            ]
         )
-    console = output_console()
-    console.print(table)
-    differ = sum(said.step.greedy_differs for _, said in rows)
-    asked = sum(said.step.following is not None for _, said in rows)
-    console.print(
-        f"bold: feeding back the likeliest token would read another one ({differ:,} of {asked:,})"
-    )
+    titles = ("read", "next", "bits", "rank", "p")
+    print_likeliest(titles, rows, likeliest, left=(0, 1), tokens=(0, 1))
+    differ = sum(each.step.greedy_differs for each in said)
+    asked = sum(each.step.following is not None for each in said)
+    if asked:
+        output_console().print(
+            f"*: feeding back the likeliest token would read another one ({differ:,} of {asked:,})"
+        )
 
 
-def _show_answers(rows: Sequence[tuple[str, "AnswerSoFar"]]) -> None:
+def _show_answers(read: Sequence[Text], said: Sequence["AnswerSoFar"]) -> None:
     """Show what would be answered if the text ended after each token, and the answer."""
-    whole = rows[-1][1]
-    table = view_table("read", "if it ended here", "likeliest", left=(0, 1, 2))
-    for token, said in rows:
-        style = "bold" if said.given != whole.given else ""
-        answer = Text(", ".join(said.given) or "no label", style=style)
-        table.add_row(shown_token(token), answer, _likeliest(said.likeliest))
-    console = output_console()
-    console.print(table)
-    others = sum(said.given != whole.given for _, said in rows)
+    whole, rows = said[-1], []
+    for token, each in zip(read, said, strict=True):
+        answer = Text(", ".join(each.given) or "no label")
+        rows.append([token, starred(answer, is_meant=each.given != whole.given)])
+    likeliest = [each.likeliest for each in said]
+    print_likeliest(("read", "if it ended here"), rows, likeliest, left=(0, 1), tokens=(0, 1))
+    others = sum(each.given != whole.given for each in said)
     every = sorted(
         zip(whole.labels.labels, whole.probs_C.tolist(), strict=True), key=lambda pair: -pair[1]
     )
     told = ", ".join(f"{label} {prob:.4f}" for label, prob in every)
-    console.print(
+    output_console().print(
         Text(
-            f"answer: {', '.join(whole.given) or 'no label'}; probabilities: {told}; bold: another "
-            f"answer than that ({others:,} of {len(rows):,})"
+            f"answer: {', '.join(whole.given) or 'no label'}; probabilities: {told}; *: another "
+            f"answer than that ({others:,} of {len(said):,})"
         )
     )
 
 
-def _show_tags(rows: Sequence[tuple[str, "TagSaid"]]) -> None:
+def _show_tags(read: Sequence[Text], said: Sequence["TagSaid"]) -> None:
     """Show the tag of each token with its probability, and the likeliest other one."""
-    written = any(said.written != said.tag.tag for _, said in rows)
-    more = ("written",) if written else ()
-    table = view_table("read", "tag", "p", "runner-up", "p", *more, left=(0, 1, 3, 5))
-    for token, said in rows:
-        other = said.runner_up
-        is_less = other is not None and other.probability > said.tag.probability
-        table.add_row(
-            shown_token(token),
-            Text(said.tag.tag, style="bold" if is_less else ""),
-            f"{said.tag.probability:.4f}",
-            Text("" if other is None else other.tag),
-            "" if other is None else f"{other.probability:.4f}",
-            *([Text(said.written)] if written else []),
+    written = any(each.written != each.tag.tag for each in said)
+    rows = []
+    for token, each in zip(read, said, strict=True):
+        other = each.runner_up
+        is_less = other is not None and other.probability > each.tag.probability
+        rows.append(
+            [
+                token,
+                starred(Text(each.tag.tag), is_meant=is_less),
+                Text(f"{each.tag.probability:.4f}"),
+                Text("" if other is None else other.tag),
+                Text("" if other is None else f"{other.probability:.4f}"),
+                *([Text(each.written)] if written else []),
+            ]
         )
+    titles = ("read", "tag", "p", "runner-up", "p", *(("written",) if written else ()))
+    print_fitted(titles, rows, left=(0, 1, 3, 5), tokens=(0,))
     console = output_console()
-    console.print(table)
     if written:
         console.print("tags are those of the scheme learnt; written: as files spell them")
-    console.print("bold: the best sequence has another tag than the likeliest one by itself")
-
-
-def _likeliest(shares: Iterable[tuple[str, float]]) -> Text:
-    text = Text()
-    for name, share in shares:
-        text.append(name).append(f" {100 * share:.0f} %  ", style="dim")
-    return text
+    console.print("*: the best sequence has another tag than the likeliest one by itself")

@@ -10,8 +10,10 @@ from elman.apps.cli.inspect_cells import (
     BAR,
     MOST_ROWS,
     log_bar,
-    plain_token,
+    print_fitted,
+    print_table,
     shown_token,
+    tell_unknown,
     view_table,
 )
 from elman.apps.cli.output import output_console
@@ -19,7 +21,6 @@ from elman.apps.cli.output import output_console
 if TYPE_CHECKING:
     from elman.inspection.changes import ParameterChange
     from elman.inspection.probes import Probe
-    from elman.inspection.trace import Divergence
     from elman.recipes.inspecting.attention_view import AttentionView
     from elman.recipes.inspecting.gate_view import LayerGates
     from elman.recipes.inspecting.gradient_view import GradientView
@@ -43,38 +44,60 @@ def show_gates(over_text: Sequence["LayerGates"], vocabulary: Sequence["LayerGat
                 f"{gate.mean:.3f}",
                 f"{100 * gate.below:.1f} %",
                 f"{100 * gate.above:.1f} %",
-                f"{len(gate.stuck_units):,}",
+                f"{len(gate.stuck_units):,}" if layer.tells_stuck else "–",
                 next(over_tokens),
             )
-    console.print(table)
-    console.print("low, high: below 0.1 and above 0.9 of a gate, beyond ±0.9 of a candidate")
-    for layer in over_text:
-        middle = layer.median_time_constant
-        if not middle:
-            console.print(f"layer {layer.name}: nothing is carried past its product")
-            continue
-        longest = ", ".join(f"{unit + 1} ({_tokens(tau)})" for unit, tau in layer.longest)
+    print_table(table)
+    console.print(
+        "low, high: below 0.1 and above 0.9 of a gate, beyond ±0.9 of a candidate or preactivation"
+    )
+    if any(gate.name == "preactivation" for layer in over_text for gate in layer.gates):
         console.print(
-            f"layer {layer.name}: units carry {_tokens(middle)} tokens in the median; longest "
-            f"{longest}; {len(layer.dead_units):,} dead"
+            "preactivation: the sum a = W_ih x + W_hh h′ + b that a plain cell, which has no "
+            "gates, puts through its activation"
+        )
+    if not all(layer.tells_stuck for layer in over_text):
+        console.print(
+            f"–: with {over_text[0].num_steps:,} steps it cannot be known which gates are stuck "
+            "and which units dead"
+        )
+    for layer in over_text:
+        middle, dead = layer.median_time_constant, ""
+        if layer.tells_stuck:
+            dead = f"; {len(layer.dead_units):,} units are dead"
+        if not middle:
+            console.print(f"layer {layer.name}: nothing is carried past its product{dead}")
+            continue
+        longest = ", ".join(f"unit {unit + 1} {_tokens(tau)}" for unit, tau in layer.longest)
+        console.print(
+            f"layer {layer.name}: units carry {_tokens(middle)} tokens in the median; longest, in "
+            f"tokens: {longest}{dead}"
         )
 
 
 def show_gradients(subject: "LanguageSubject", layer: int, view: "GradientView") -> None:
     """Show norms of gradients by how far back, on a scale of logarithms."""
-    console = output_console()
-    table = view_table("back", "read", "by input", "by state", "", left=(1, 4))
+    console, rows = output_console(), []
     largest = max(view.inputs_K)
     for back, norm in list(enumerate(view.inputs_K))[:MOST_ROWS]:
-        token = subject.shown[len(subject.shown) - 2 - back]
-        state = f"{view.states_K[back]:.2e}"
-        table.add_row(str(back), shown_token(token), f"{norm:.2e}", state, log_bar(norm, largest))
-    console.print(table)
+        place = len(subject.shown) - 2 - back
+        figures = f"{norm:.2e}", f"{view.states_K[back]:.2e}", log_bar(norm, largest)
+        token = shown_token(subject.shown[place], unknown=place in subject.unknown)
+        rows.append([Text(str(back)), token, *map(Text, figures)])
+    titles = ("back", "read", "by input", "by state", "by input, log scale")
+    print_fitted(titles, rows, left=(1, 4), tokens=(1,))
+    tell_unknown(subject.unknown)
     left = len(view.inputs_K) - MOST_ROWS
     if left > 0:
         console.print(f"… and {left:,} steps further back (--json has all)")
+    what = {
+        "loss": "loss after the last token read",
+        "logit": "logit of the last token of the text",
+        "state": "norm of the state after the last token read",
+    }[view.scalar]
+    unit = " nats" if view.scalar == "loss" else ""
     console.print(
-        f"{view.scalar} after the last token: {view.value:.4f}; inputs up to {view.reach} tokens "
+        f"{what}: {view.value:.4f}{unit}; inputs up to {view.reach} tokens "
         "back have a hundredth of the largest gradient"
     )
     if view.products is not None:
@@ -88,26 +111,37 @@ def show_gradients(subject: "LanguageSubject", layer: int, view: "GradientView")
 
 
 def show_horizon(view: "HorizonView") -> None:
-    """Show the effect of a change k tokens back, and the conclusion."""
-    console = output_console()
-    table = view_table("back", "change, nats", "±", "gradient", "", left=(4,))
+    """Show the effect of a change k tokens back, of another order, and the conclusion."""
+    table = view_table(
+        *("back", "change", "±", "order", "±", "gradient", "change, log scale"),
+        left=(6,),
+    )
     largest = max(view.perturbed.nats)
+    curve = view.shuffled
+    orders = dict(zip(curve.lengths, zip(curve.nats, curve.half_widths, strict=True), strict=True))
     rows = zip(view.backs, view.perturbed.nats, view.perturbed.errors, view.gradients, strict=True)
     for back, nats, error, gradient in rows:
+        order = [f"{value:.3g}" for value in orders[back]] if back in orders else ["–", "–"]
         bar = log_bar(nats, largest)
-        table.add_row(str(back), f"{nats:.4f}", f"{error:.4f}", f"{gradient:.2e}", bar)
-    console.print(table)
+        table.add_row(str(back), f"{nats:.3g}", f"{error:.2g}", *order, f"{gradient:.2e}", bar)
+    print_table(table)
+    console = output_console()
+    console.print(
+        "change: how far another token so far back moves the next prediction, in nats, ± one "
+        "standard error; order: the loss in nats when all from there back stands in another order, "
+        "± half of a 95 % interval; gradient: the mean norm by that input"
+    )
     console.print(view.told)
 
 
 def show_memory(probes: Sequence["Probe"]) -> None:
     """Show how often a linear probe names the token k back."""
     console = output_console()
-    table = view_table("back", "right", "most frequent", "", left=(3,))
+    table = view_table("back", "right", "most frequent", "right, of all", left=(3,))
     for probe in probes:
         right, often = (f"{100 * share:.1f} %" for share in (probe.accuracy, probe.most_frequent))
         table.add_row(str(probe.back), right, often, "█" * round(BAR * probe.accuracy))
-    console.print(table)
+    print_table(table)
     held = [probe.back for probe in probes if probe.accuracy > 0.5]
     told = (
         f"a linear probe of the state is right in more than half of {probes[0].num_asked:,} places"
@@ -120,19 +154,19 @@ def show_memory(probes: Sequence["Probe"]) -> None:
 
 
 def show_attention(view: "AttentionView") -> None:
-    """Show what each token of an answer looks at most, and how spread its attention is."""
-    console = output_console()
-    table = view_table("written", "looks at", "weight", "entropy, nats", left=(0, 1))
-    figures = view.figures
+    """Show the answer, what each token of it looks at most, and how spread its attention is."""
+    console, figures, rows = output_console(), view.figures, []
+    console.print(Text(f"answer: {view.answer}"))
     for step, token in enumerate(view.target_tokens):
         place = int(figures.place_BU[0, step])
-        table.add_row(
-            shown_token(token),
-            Text(f"{place + 1} {plain_token(view.source_tokens[place])}"),
-            f"{float(figures.largest_BU[0, step]):.3f}",
-            f"{float(figures.entropy_BU[0, step]):.3f}",
-        )
-    console.print(table)
+        seen = shown_token(view.source_tokens[place], unknown=place in view.unknown)
+        numbers = (figures.largest_BU[0, step], figures.entropy_BU[0, step])
+        cells = (Text(f"{float(number):.3f}") for number in numbers)
+        rows.append([shown_token(token), Text(f"{place + 1} ").append_text(seen), *cells])
+    print_fitted(
+        ("written", "looks at", "weight", "entropy, nats"), rows, left=(0, 1), tokens=(0, 1)
+    )
+    tell_unknown(view.unknown)
     console.print(f"on padding: {view.on_padding:g} of a step at most, which must be 0")
 
 
@@ -147,35 +181,9 @@ def show_changes(changes: Sequence["ParameterChange"]) -> None:
         norms = f"{change.norm_before:.4f}", f"{change.norm_of_change:.4g}"
         told = ("0", "", "") if change.equal else (norms[1], relative, f"{change.largest:.3g}")
         table.add_row(change.name, f"{change.num_values:,}", norms[0], *told)
-    console.print(table)
+    print_table(table)
     same = sum(change.equal for change in changes)
     console.print(f"{same:,} of {len(changes):,} parameters are the same to the last bit")
-
-
-def show_divergence(
-    first: Sequence[str], second: Sequence[str], rows: Sequence["Divergence"]
-) -> None:
-    """Show how far apart two texts leave the states of each layer."""
-    layers = [f"layer {place + 1}" for place in range(len(rows[0].distances_L))]
-    table = view_table("first", "second", *layers, "next, nats apart", left=(0, 1))
-    for row in rows:
-        one, other = first[row.position], second[row.position]
-        style = "bold" if row.token_ids[0] != row.token_ids[1] else ""
-        distances = (f"{distance:.4f}" for distance in row.distances_L)
-        texts = (Text(plain_token(text), style=style) for text in (one, other))
-        table.add_row(*texts, *distances, f"{row.nats_apart:.4f}")
-    console = output_console()
-    console.print(table)
-    apart = [row for row in rows if max(row.distances_L) > 0.0]
-    if not apart:
-        console.print("the states are the same throughout")
-        return
-    most = max(max(row.distances_L) for row in rows)
-    near = [row.position for row in apart if max(row.distances_L) >= 0.01 * most]
-    console.print(
-        f"states part at token {apart[0].position + 1} of {len(rows):,} and are last more than a "
-        f"hundredth of their largest distance apart at token {near[-1] + 1}"
-    )
 
 
 def _tokens(value: float) -> str:

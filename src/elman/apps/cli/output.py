@@ -43,6 +43,14 @@ def tell_kernels(record: Mapping[str, str]) -> None:
         say(f"         {part}: {kernel}")
 
 
+class ResultConsole(Console):
+    """A console that tells of a reader who has gone, as `print` does; its own way is status 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise `BrokenPipeError`, for the command to end quietly."""
+        raise BrokenPipeError
+
+
 def error_console() -> Console:
     """Return the console of standard error, where progress and notes go."""
     return Console(stderr=True, highlight=False)
@@ -50,7 +58,7 @@ def error_console() -> Console:
 
 def output_console() -> Console:
     """Return the console of standard output, where results go."""
-    return Console(highlight=False)
+    return ResultConsole(highlight=False)
 
 
 def print_json(value: object) -> None:

@@ -11,6 +11,7 @@ from elman.decoding.translation_steps import TranslationSearch
 from elman.errors import DataError, RunError
 from elman.evaluation.attention_picture import draw_attention
 from elman.inspection.attention_figures import AttentionFigures, attention_figures
+from elman.recipes.inspecting.unknown_marks import told_unknown, unknown_places
 from elman.recipes.pair_preparing import target_ids
 from elman.recipes.translating import open_translator
 from elman.recipes.translation_writing import END_TOKEN
@@ -21,9 +22,14 @@ PADDING = 8
 
 @dataclass(frozen=True)
 class AttentionView:
-    """weights_TS [T, S + padding] of an answer's T steps, its stop mark among them, and figures."""
+    """weights_TS [T, S + padding] of an answer's T steps, its stop mark among them, and figures.
 
+    `unknown` are the places of source tokens that the run does not know.
+    """
+
+    answer: str
     source_tokens: tuple[str, ...]
+    unknown: tuple[int, ...]
     target_tokens: tuple[str, ...]
     weights_TS: npt.NDArray[np.float64]
     figures: AttentionFigures
@@ -32,6 +38,11 @@ class AttentionView:
     def on_padding(self) -> float:
         """The largest share of a step that fell on padding, which must be 0."""
         return float(self.figures.on_padding_BU.max())
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should see of unknown tokens."""
+        return told_unknown(self.source_tokens, self.unknown)
 
     def to_json(self) -> dict[str, object]:
         """Return what JSON can hold; the weights are those on the source itself."""
@@ -44,6 +55,9 @@ class AttentionView:
         )
         return {
             "source_tokens": list(self.source_tokens),
+            "unknown": [
+                {"position": place, "token": self.source_tokens[place]} for place in self.unknown
+            ],
             "steps": [
                 {"token": token, "entropy_nats": entropy, "place": place, "weight": weight}
                 for token, entropy, place, weight in steps
@@ -62,8 +76,16 @@ def attention_view(path: Path, text: str) -> AttentionView:
     """Return where the run at `path` looks while it answers `text` by its likeliest tokens.
 
     The answer is read again with a teacher and a padded source. Raises `RunError` for a run without
-    attention, `DataError` for a text without tokens.
+    attention, `DataError` for a text without tokens or of several lines.
     """
+    text = text.rstrip("\n")
+    if "\n" in text:
+        lines = text.count("\n") + 1
+        raise DataError(
+            "a run that writes sequences answers one line at a time",
+            got=f"{lines} lines",
+            hint="give one of them",
+        )
     translator = open_translator(path)
     model = translator.models[0]
     if model.decoder.attention is None:
@@ -88,5 +110,10 @@ def attention_view(path: Path, text: str) -> AttentionView:
     figures = attention_figures(output.weights_BTS, lengths_B, steps_B)
     weights_TS = output.weights_BTS[0].double().numpy()
     return AttentionView(
-        answer.source_tokens, (*answer.target_tokens, END_TOKEN), weights_TS, figures
+        answer.texts[0],
+        answer.source_tokens,
+        unknown_places(translator.source, source),
+        (*answer.target_tokens, END_TOKEN),
+        weights_TS,
+        figures,
     )

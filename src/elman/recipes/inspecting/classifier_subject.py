@@ -24,8 +24,9 @@ from elman.recipes.inspecting.answering import (
     AnsweringSubject,
     read_as,
 )
+from elman.recipes.inspecting.unknown_marks import told_unknown, unknown_places
 from elman.recipes.row_encoding import EncodedRow, TextEncoder, one_line_of
-from elman.recipes.unknown_tokens import UnknownTokens, known_and_unknown
+from elman.recipes.unknown_tokens import known_and_unknown
 from elman.text.label_set import LabelSet
 from elman.training.label_objective import answer_nats
 
@@ -197,12 +198,13 @@ def row_to_answer(
     """Return the text as `classifier`, which was opened at `path`, reads it; raises as above."""
     encoder = classifier.encoder
     if isinstance(encoder, TextEncoder):
-        row, shown, notices = _of_text(encoder, one_line_of(text.rstrip("\n")), unknown)
+        row, shown, notices, strange = _of_text(encoder, one_line_of(text.rstrip("\n")), unknown)
     else:
         if unknown is not None:
             raise SettingError("--unknown is for symbols", got="a run of series")
         numbers = _numbers(text)
-        row, shown, notices = encoder.whole(tuple(map(float, numbers))), numbers, ()
+        row, shown = encoder.whole(tuple(map(float, numbers))), numbers
+        notices, strange = (), ()
     if not len(row):
         raise DataError("there is no token in the text", got=repr(text))
     most = encoder.max_length or len(row)
@@ -212,22 +214,27 @@ def row_to_answer(
     inputs, _ = encoder.in_memory([row]).padded(np.array([0]))
     with torch.no_grad():
         x_1TE = classifier.models[0].encoder.inputs(inputs)
-    shown = shown[:most]
+    shown, strange = shown[:most], tuple(place for place in strange if place < most)
     return ClassifierSubject(
-        path, classifier.settings, shown, notices, x_1TE, classifier, row, inputs
+        path, classifier.settings, shown, notices, strange, x_1TE, classifier, row, inputs
     )
 
 
 def _of_text(
     encoder: TextEncoder, text: str, unknown: UnknownPolicy | None
-) -> tuple[EncodedRow, tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of a text, its tokens for a person, and what is told of unknown ones."""
-    tokenizer, counts = encoder.tokenizer, UnknownTokens()
+) -> tuple[EncodedRow, tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
+    """Return the ids of a text, its tokens for a person, what is told of unknown ones, and where.
+
+    Tokens that are left out stand nowhere.
+    """
+    tokenizer = encoder.tokenizer
     row, starts_N, ends_N = tokenizer.encode_with_offsets(text, policy=unknown)
-    counts.add(*known_and_unknown(tokenizer, text, row, unknown))
     normal = tokenizer.normalise(text)
     places = zip(starts_N.tolist(), ends_N.tolist(), strict=True)
-    return row, tuple(normal[start:end] for start, end in places), counts.notices()
+    shown = tuple(normal[start:end] for start, end in places)
+    strange = unknown_places(tokenizer, row)
+    every, _ = known_and_unknown(tokenizer, text, row, unknown)
+    return row, shown, told_unknown(shown, strange, every - len(row)), strange
 
 
 def _numbers(text: str) -> tuple[str, ...]:

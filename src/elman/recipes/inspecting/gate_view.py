@@ -14,6 +14,9 @@ from elman.recipes.inspecting.subject import Subject
 LONGEST = 5
 """Units named for carrying longest."""
 
+LEAST_STEPS = 10
+"""Steps below which nothing is said of units that hardly vary."""
+
 
 @dataclass(frozen=True)
 class GateSummary:
@@ -47,6 +50,11 @@ class LayerGates:
         return f"{self.layer + 1} {self.direction}".rstrip()
 
     @property
+    def tells_stuck(self) -> bool:
+        """Whether there are steps enough to say which gates are stuck and which units dead."""
+        return self.num_steps >= LEAST_STEPS
+
+    @property
     def longest(self) -> list[tuple[int, float]]:
         """The units that carry longest, with their time constants."""
         order = sorted(range(len(self.time_constants)), key=lambda u: -self.time_constants[u])
@@ -59,7 +67,10 @@ class LayerGates:
         return known[len(known) // 2] if known else 0.0
 
     def to_json(self) -> dict[str, object]:
-        """Return what JSON can hold; layers and units are numbered from 1."""
+        """Return what JSON can hold; layers and units are numbered from 1.
+
+        Which units are stuck or dead is None where there are too few steps to tell.
+        """
         way = {"direction": self.direction} if self.direction else {}
         return {
             "layer": self.layer + 1,
@@ -71,18 +82,21 @@ class LayerGates:
                     "mean": gate.mean,
                     "below": gate.below,
                     "above": gate.above,
-                    "stuck_units": [unit + 1 for unit in gate.stuck_units],
+                    "stuck_units": self._numbered(gate.stuck_units),
                 }
                 for gate in self.gates
             },
-            "dead_units": [unit + 1 for unit in self.dead_units],
+            "dead_units": self._numbered(self.dead_units),
             "time_constants": list(self.time_constants),
         }
+
+    def _numbered(self, units: tuple[int, ...]) -> list[int] | None:
+        return [unit + 1 for unit in units] if self.tells_stuck else None
 
 
 def gates_over_text(subject: Subject) -> list[LayerGates]:
     """Return the gates of every layer, and of every direction of it, over the text."""
-    return _layers(subject, [subject.pieces()])
+    return _layers(subject, subject.texts())
 
 
 def gates_over_vocabulary(subject: Subject) -> list[LayerGates]:

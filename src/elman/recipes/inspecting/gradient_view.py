@@ -77,13 +77,19 @@ class GradientView:
         return told
 
 
+def require_gradients(subject: LanguageSubject) -> None:
+    """Raise `DataError` for a text of fewer than two tokens, or of several lines."""
+    subject.require_one_line("gradients")
+    if len(subject.ids_N) < 2:
+        raise DataError("a gradient needs a token that comes next", got="a text of one token")
+
+
 def gradient_view(subject: LanguageSubject, layer: int, scalar: Scalar = "loss") -> GradientView:
     """Return how the scalar at the last token of the text depends on what came before.
 
     Raises `DataError` for a text of fewer than two tokens.
     """
-    if len(subject.ids_N) < 2:
-        raise DataError("a gradient needs a token that comes next", got="a text of one token")
+    require_gradients(subject)
     model = subject.model
     last = torch.from_numpy(subject.ids_N[-MOST_STEPS - 1 :])[None]
     ids_BT, next_B = last[:, :-1], last[:, -1]

@@ -1,6 +1,6 @@
 """A recurrent language model and a text: at every step, the token that is expected next."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,13 @@ from elman.inspection.trace import WINDOW, Choice, TokenStep, trace
 from elman.layers.stack import RecurrentStack
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.inspecting.subject import Subject, SubjectStep
+from elman.recipes.inspecting.unknown_marks import told_unknown, unknown_places
 from elman.recipes.trained import TrainedModel, open_trained
+from elman.recipes.unknown_tokens import known_and_unknown
+from elman.text.tokenizer import Ids, Tokenizer
 from elman.text.vocabulary import BOUNDARY
+
+LINES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,14 @@ class Expectation:
 class LanguageSubject(Subject):
     """ids_N as the model reads them.
 
-    A line stands between its marks; a run that reads from the end has them from the end.
+    A line stands between its marks; a run that reads from the end has them from the end. `starts`
+    are the places at which a line begins, of which only a run of lines may have several.
     """
 
     trained: TrainedModel
     model: RecurrentLanguageModel
     ids_N: npt.NDArray[np.int64]
+    starts: tuple[int, ...] = (0,)
 
     task = "lm"
     mark_title = "bits of surprise at each token"
@@ -98,15 +105,67 @@ class LanguageSubject(Subject):
         """Its layers."""
         return self.model.stack
 
+    @property
+    def is_line(self) -> bool:
+        """Whether the run is of lines, whose state ends with the mark that closes one."""
+        return self.settings.text.unit == "line"
+
+    @property
+    def num_lines(self) -> int:
+        """How many lines the text has, each read from its own beginning; 1 for a stream."""
+        return len(self.starts)
+
+    def lines(self, most: int | None = None) -> list[npt.NDArray[np.int64]]:
+        """Return the ids that are read of each line, without the mark that closes it.
+
+        `most` ends at the line that reaches so many tokens; None: all lines.
+        """
+        ends = (*self.starts[1:], len(self.ids_N))
+        closing = int(self.is_line)
+        return [
+            self.ids_N[start : end - closing]
+            for start, end in zip(self.starts, ends, strict=True)
+            if most is None or start < most
+        ]
+
+    def batches(self, most: int | None = None) -> Iterator[tuple[list[int], npt.NDArray[np.int64]]]:
+        """Yield the places of lines of one length, some at a time, and their ids_BT."""
+        lines, by_length = self.lines(most), dict[int, list[int]]()
+        for place, ids_T in enumerate(lines):
+            by_length.setdefault(len(ids_T), []).append(place)
+        for places in by_length.values():
+            for start in range(0, len(places), LINES_AT_ONCE):
+                some = places[start : start + LINES_AT_ONCE]
+                yield some, np.stack([lines[place] for place in some])
+
+    def require_one_line(self, asked: str) -> None:
+        """Raise `DataError`, which names what was asked for, where the text has several lines."""
+        if self.num_lines > 1:
+            raise DataError(
+                f"a run of lines reads one line at a time for {asked}",
+                got=f"{self.num_lines:,} lines",
+                hint="give one of them; --show gates, memory and change read every line",
+            )
+
     def read(self) -> None:
         """Read the text by the run's kernels."""
         with torch.no_grad():
-            self.model(torch.from_numpy(self.ids_N)[None], plan=self.trained.plan)
+            for _, ids_BT in self.batches():
+                self.model(torch.from_numpy(ids_BT), plan=self.trained.plan)
+
+    def texts(self) -> Iterator[Iterable[Tensor]]:
+        """Yield every line, those of one length together; a stream window by window."""
+        if self.num_lines == 1:
+            yield self.pieces()
+            return
+        for _, ids_BT in self.batches():
+            yield [self._inputs(torch.from_numpy(ids_BT))]
 
     def pieces(self) -> Iterator[Tensor]:
-        """Yield the text window by window."""
-        for start in range(0, len(self.ids_N), WINDOW):
-            yield self._inputs(torch.from_numpy(self.ids_N[start : start + WINDOW])[None])
+        """Yield the text, or its first line, window by window."""
+        ids_N = self.lines()[0]
+        for start in range(0, len(ids_N), WINDOW):
+            yield self._inputs(torch.from_numpy(ids_N[start : start + WINDOW])[None])
 
     def vocabulary_pieces(self) -> Iterator[Tensor]:
         """Yield every token, some at a time."""
@@ -117,14 +176,27 @@ class LanguageSubject(Subject):
     def steps(self, top: int) -> Iterator[SubjectStep]:
         """Yield every step; memory does not grow with the text."""
         for step in trace(self.model, self.ids_N, top=top):
+            if self.is_line and step.following is None:
+                return  # nothing is expected after the mark that closes a line
             following = None if step.following is None else self.shown[step.position + 1]
             # Tensors are not kept: a long text would hold them all.
-            said = Expectation(step._replace(cells=()), following, self.token)
+            said = Expectation(step._replace(cells=()), following, self.spelling)
             yield SubjectStep(step.cells, said)
 
     def token(self, token_id: int) -> str:
         """Return a token as a person reads it in a table."""
         return self.trained.tokenizer.token_text(token_id)
+
+    def spelling(self, token_id: int) -> str:
+        """Return a token as it is spelled, specials by their name, part of a character as bytes."""
+        tokenizer = self.trained.tokenizer
+        if token_id < len(tokenizer.vocabulary.specials):
+            return tokenizer.vocabulary.symbols[token_id]
+        spelled = tokenizer.token_bytes(token_id)
+        try:
+            return spelled.decode("utf-8")
+        except UnicodeDecodeError:
+            return f"0x{spelled.hex()}"
 
     def _inputs(self, ids_BT: Tensor) -> Tensor:
         with torch.no_grad():
@@ -147,35 +219,64 @@ def open_recurrent(path: Path) -> tuple[TrainedModel, RecurrentLanguageModel]:
 def language_subject(
     path: Path, text: str, *, unknown: UnknownPolicy | None = None
 ) -> LanguageSubject:
-    """Return the text as the language model at `path` reads it.
+    """Return the text as the language model at `path` reads it, a run of lines every line.
 
-    Raises `RunError` for a run without a recurrent state, `DataError` for a text without tokens or,
-    where the run is of lines, of several.
+    Raises `RunError` for a run without a recurrent state, `DataError` for a text without tokens.
     """
     trained, model = open_recurrent(path)
-    tokenizer = trained.tokenizer
-    is_line = trained.settings.text.unit == "line"
-    if is_line and "\n" in text.rstrip("\n"):
-        raise DataError(
-            "a run of lines reads one line at a time",
-            got=f"{text.rstrip(chr(10)).count(chr(10)) + 1} lines",
-            hint="give one of them",
-        )
-    given = text.rstrip("\n") if is_line else text
-    ids_N, starts_N, ends_N = tokenizer.encode_with_offsets(given, policy=unknown)
-    if not len(ids_N):
+    settings, tokenizer = trained.settings.text, trained.tokenizer
+    is_line = settings.unit == "line"
+    given = text.rstrip("\n").split("\n") if is_line else [text]
+    ids, shown, starts, left_out = list[int](), list[str](), list[int](), 0
+    for each in given:
+        ids_N, tokens = _tokens(tokenizer, each, unknown)
+        left_out += known_and_unknown(tokenizer, each, ids_N, unknown)[0] - len(ids_N)
+        if not len(ids_N):
+            continue
+        if settings.direction == "backward":
+            ids_N, tokens = ids_N[::-1], tokens[::-1]
+        starts.append(len(ids))
+        mark = tokenizer.vocabulary.boundary_id
+        before = [mark] if mark is not None and (is_line or settings.start == "mark") else []
+        after = before if is_line else []
+        ids += [*before, *ids_N.tolist(), *after]
+        shown += [*[BOUNDARY] * len(before), *tokens, *[BOUNDARY] * len(after)]
+    if not ids:
         raise DataError("there is no token in the text", got=repr(text))
-    normal = tokenizer.normalise(given)
-    shown = [
-        normal[start:end] for start, end in zip(starts_N.tolist(), ends_N.tolist(), strict=True)
-    ]
-    if trained.settings.text.direction == "backward":
-        ids_N, shown = ids_N[::-1], shown[::-1]
-    ids = ids_N.astype(np.int64)
-    if is_line or trained.settings.text.start == "mark":
-        assert tokenizer.vocabulary.boundary_id is not None
-        mark = np.array([tokenizer.vocabulary.boundary_id], dtype=np.int64)
-        ids, shown = np.concatenate((mark, ids)), [BOUNDARY, *shown]
-        if is_line:
-            ids, shown = np.concatenate((ids, mark)), [*shown, BOUNDARY]
-    return LanguageSubject(path, trained.settings, tuple(shown), (), trained, model, ids)
+    whole_N = np.array(ids, dtype=np.int64)
+    strange = unknown_places(tokenizer, whole_N)
+    marks = shown.count(BOUNDARY)
+    notices = [*told_unknown(shown, strange, left_out, marks=marks)]
+    if settings.direction == "backward":
+        notices.append(
+            "the run reads backward: from the end of the text, and next is the token before"
+        )
+    if len(starts) > 1:
+        notices.append(f"{len(starts):,} lines are read, each from its own beginning")
+    return LanguageSubject(
+        path,
+        trained.settings,
+        tuple(shown),
+        tuple(notices),
+        strange,
+        trained,
+        model,
+        whole_N,
+        tuple(starts),
+    )
+
+
+def _tokens(
+    tokenizer: Tokenizer, text: str, unknown: UnknownPolicy | None
+) -> tuple[Ids, list[str]]:
+    """Return ids and tokens for a person: beside a part of a character its bytes."""
+    ids_N, starts_N, ends_N = tokenizer.encode_with_offsets(text, policy=unknown)
+    normal, tokens = tokenizer.normalise(text), list[str]()
+    for token_id, start, end in zip(
+        ids_N.tolist(), starts_N.tolist(), ends_N.tolist(), strict=True
+    ):
+        token = normal[start:end]
+        spelled = tokenizer.token_bytes(token_id) if tokenizer.spells_every_text else b""
+        is_part = spelled and spelled != token.encode()
+        tokens.append(f"{token} 0x{spelled.hex()}" if is_part else token)
+    return ids_N, tokens

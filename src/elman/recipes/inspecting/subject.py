@@ -2,7 +2,7 @@
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
@@ -47,14 +47,16 @@ class SubjectStep(NamedTuple):
 class Subject(ABC):
     """A run and one text as it reads it: `shown` are the tokens for a person, a step each.
 
-    `notices` are lines that a person should see. `task` is that of the run, mark_title says what
-    stands above the steps of a picture, and mark_shift how many steps further right.
+    `notices` are lines that a person should see; `unknown` are the places, in `shown`, of tokens
+    that the run does not know. `task` is that of the run, mark_title says what stands above the
+    steps of a picture, and mark_shift how many steps further right.
     """
 
     path: Path
     settings: Settings
     shown: tuple[str, ...]
     notices: tuple[str, ...]
+    unknown: tuple[int, ...]
 
     task: ClassVar[TaskName]
     mark_title: ClassVar[str]
@@ -85,6 +87,14 @@ class Subject(ABC):
     @abstractmethod
     def steps(self, top: int) -> Iterator[SubjectStep]:
         """Yield every step of the text with what is said there, the `top` likeliest of it."""
+
+    def texts(self) -> Iterator[Iterable[Tensor]]:
+        """Yield what is read from a beginning of its own, each as pieces x_BTE: the one text."""
+        yield self.pieces()
+
+    def unknown_json(self) -> list[dict[str, object]]:
+        """Return the tokens that the run does not know, with their places."""
+        return [{"position": place, "token": self.shown[place]} for place in self.unknown]
 
     def answer_json(self) -> Mapping[str, object]:
         """Return what is said of the text as a whole; nothing where nothing is."""
@@ -125,12 +135,12 @@ class Subject(ABC):
         return "backward" if place % 2 else "forward"
 
 
-def text_of_file(name: str, path: Path) -> str:
-    """Return the whole text of a file or of standard input, decoded as the run at `path` says.
+def text_of_file(name: str, path: Path, encoding: str | None = None) -> str:
+    """Return the whole text of a file or of standard input.
 
-    Raises `DataError` for what cannot be read.
+    `encoding` None: as the run at `path` says. Raises `DataError` for what cannot be read.
     """
-    encoding = RunFolder.open(path).settings.text.encoding
+    encoding = encoding or RunFolder.open(path).settings.text.encoding
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
         corpus = open_corpus((name,), encoding=encoding, repeats="keep", scratch=Path(scratch))
         return "".join(corpus.chunks())

@@ -18,6 +18,7 @@ from elman.recipes.inspecting.answering import (
     AnsweringSubject,
     read_as,
 )
+from elman.recipes.inspecting.unknown_marks import told_unknown
 from elman.recipes.tagging import TrainedTagger, open_tagger
 
 
@@ -199,11 +200,13 @@ def sentence_to_tag(path: Path, tagger: TrainedTagger, text: str) -> TaggerSubje
     (written,), best_BT = tagger.best(emissions_BTC, batch)
     with torch.no_grad():
         probs_BTC = tagger.model.tag_probs(emissions_BTC, batch.lengths_B)
+    unknown = tuple((batch.ids_BT[0] == tagger.vocabulary.unk_id).nonzero().flatten().tolist())
     return TaggerSubject(
         path,
         tagger.settings,
         tokens,
-        (),
+        told_unknown(tokens, unknown, read="[ UNK ] and by spelling"),
+        unknown,
         _inputs(tagger, batch),
         tagger,
         batch,

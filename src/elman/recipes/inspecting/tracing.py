@@ -67,18 +67,24 @@ class TracedToken:
         return {**told, "units": [unit.to_json() for unit in self.units]}
 
 
-def chosen_units(subject: Subject, layer: int, units: Sequence[int]) -> tuple[ChosenUnit, ...]:
-    """Return the units asked for (from 1) of each direction, or those that change most.
-
-    Raises `SettingError` for one that the layer does not have.
-    """
-    places = subject.places(layer)
-    size = subject.stack.cell(places[0]).hidden_size
+def require_units(subject: Subject, layer: int, units: Sequence[int]) -> None:
+    """Raise `SettingError` for a unit, numbered from 1, that the layer does not have."""
+    size = subject.stack.cell(subject.places(layer)[0]).hidden_size
     for unit in units:
         if not 1 <= unit <= size:
             raise SettingError(
                 "--unit must be one of the layer's", got=str(unit), allowed=f"1 to {size}"
             )
+
+
+def chosen_units(subject: Subject, layer: int, units: Sequence[int]) -> tuple[ChosenUnit, ...]:
+    """Return the units asked for (from 1) of each direction, or those that change most.
+
+    Raises `SettingError` for one that the layer does not have.
+    """
+    require_units(subject, layer, units)
+    places = subject.places(layer)
+    size = subject.stack.cell(places[0]).hidden_size
     if units:
         return tuple(ChosenUnit(place, unit - 1) for place in places for unit in units)
     changes = {place: [0.0] * size for place in places}
