@@ -17,7 +17,7 @@ from elman.config.settings import Settings
 from elman.data.token_array import LineArray
 from elman.errors import ElmanError
 from elman.recipes.diagnosing.passages import Passages, passages_of
-from elman.recipes.diagnosing.row_evidence import RowsByPart, rows_of
+from elman.recipes.diagnosing.row_evidence import RowsByPart, rows_by_part
 from elman.recipes.preparing import PART_NAMES, Part, PreparedText, reopen_prepared
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.text.tokenizer_file import tokenizer_from_json
@@ -107,14 +107,14 @@ def evidence_of(path: Path) -> Evidence:
     folder = RunFolder.open(path)
     left_out = list[str]()
     manifest = folder.read_manifest() if (path / "manifest.json").exists() else None
-    rows = folder.read_metrics()
+    metrics = folder.read_metrics()
     weights, _ = folder.map_weights()
     finite = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
     is_language = folder.settings.model.task == "lm"
-    if not rows:
+    if not metrics:
         left_out.append("there are no metrics: how it learnt was not looked at")
     text = None
-    rows_by_part: RowsByPart = {}
+    rows: RowsByPart = {}
     if not is_language:
         left_out.append(
             f"model.task = {folder.settings.model.task}: its gates were not looked at; "
@@ -125,7 +125,7 @@ def evidence_of(path: Path) -> Evidence:
             if is_language:
                 text = _text(folder, manifest.data)
             else:
-                rows_by_part = rows_of(folder, manifest.data)
+                rows = rows_by_part(folder, manifest.data)
         except (ElmanError, OSError) as error:
             left_out.append(f"its data could not be read again, and were not looked at: {error}")
     trained = open_trained(path) if is_language and finite else None
@@ -138,12 +138,12 @@ def evidence_of(path: Path) -> Evidence:
     return Evidence(
         folder,
         manifest is None or manifest.is_finished,
-        tuple(_updates(rows)),
-        tuple(_validations(rows)),
+        tuple(_updates(metrics)),
+        tuple(_validations(metrics)),
         weights,
         _carried(path),
         text,
-        rows_by_part,
+        rows,
         trained,
         passages,
         tuple(left_out),

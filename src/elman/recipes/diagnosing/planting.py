@@ -56,6 +56,12 @@ def _of_another_kind(text: str) -> str:
     return text.lower().translate(str.maketrans(letters, letters[13:] + letters[:13]))
 
 
+def _beginning(text: str) -> str:
+    """Return a few hundred characters, in whole lines where lines are short."""
+    end = text.find("\n", 300) + 1
+    return text[: end if 0 < end < 600 else 300]
+
+
 def _filled_up(text: str) -> str:
     """Return every line filled up with blanks to one length."""
     lines = text.splitlines()
@@ -89,7 +95,7 @@ TRAINED: Mapping[str, Planting] = MappingProxyType(
         ),
         "padding-in-text": Planting((), lambda texts: Texts(*map(_filled_up, texts))),
         "too-little-held-out": Planting(
-            (), lambda texts: texts._replace(valid=texts.valid[: texts.valid.find("\n", 300) + 1])
+            (), lambda texts: texts._replace(valid=_beginning(texts.valid))
         ),
     }
 )
@@ -102,7 +108,7 @@ TRAINED_ON_WORDS: Mapping[str, Planting] = MappingProxyType(
 
 
 def _broken(model: nn.Module) -> None:
-    _cells(model)[0].weight_hh.flatten()[:3] = float("nan")
+    _cells(model)[0].weight_ih.flatten()[:3] = float("nan")
 
 
 def _blank(model: nn.Module) -> None:
@@ -128,7 +134,8 @@ def _ignoring(model: nn.Module) -> None:
 def _vanishing(model: nn.Module) -> None:
     _closed(model)
     for cell in _cells(model):
-        cell.weight_hh.mul_(0.003)
+        if cell.weight_hh is not None:
+            cell.weight_hh.mul_(0.003)
 
 
 def _exploding(model: nn.Module) -> None:
@@ -144,14 +151,26 @@ def _saturated(model: nn.Module) -> None:
 
 def _closed(model: nn.Module) -> None:
     for cell in _cells(model):
+        gate, closing = carrying_gate(cell.key)
+        if not gate:
+            continue
         if cell.bias_ih is None:
             raise SettingError("a cell without biases has no forget bias")
-        block = {"lstm": "forget", "gru": "update"}.get(cell.key.partition("/")[0])
-        if block is None:
-            continue
-        place, size = cell.gate_names.index(block), cell.hidden_size
-        closing = 8.0 if "replace" in cell.key else -8.0
+        place, size = cell.gate_names.index(gate), cell.hidden_size
         cell.bias_ih[place * size : (place + 1) * size] += closing
+
+
+def carrying_gate(key: str) -> tuple[str, float]:
+    """Return the gate that carries the memory of a cell, and what closes it; "" where none does."""
+    kind = key.partition("/")[0].partition("+")[0]
+    if kind == "gru":
+        return "update", 8.0 if "replace" in key else -8.0
+    return {
+        "lstm": ("forget", -8.0),
+        "minlstm": ("forget", -8.0),
+        "mgu": ("forget", 8.0),
+        "mingru": ("update", 8.0),
+    }.get(kind, ("", 0.0))
 
 
 def _dead(model: nn.Module) -> None:

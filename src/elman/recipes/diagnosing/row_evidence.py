@@ -15,7 +15,7 @@ RowsByPart = Mapping[PartName, tuple[bytes, ...]]
 """What is read of each row, the answer left out."""
 
 
-def rows_of(folder: RunFolder, recorded: Mapping[str, object]) -> RowsByPart:
+def rows_by_part(folder: RunFolder, recorded: Mapping[str, object]) -> RowsByPart:
     """Return the rows that the run began with, read again from its files.
 
     `recorded` is the section `data` of the manifest. Raises `DataError` where files cannot be read,

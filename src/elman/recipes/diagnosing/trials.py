@@ -19,6 +19,7 @@ from elman.recipes.diagnosing.planting import (
     WEIGHTS,
     Planting,
     Texts,
+    carrying_gate,
     deaf_to_lengths,
     lines_by_chance,
     mixing_rows,
@@ -26,6 +27,7 @@ from elman.recipes.diagnosing.planting import (
     plant_in_weights,
     plant_unfinished,
 )
+from elman.recipes.diagnosing.state_faults import LONG_LINE
 from elman.recipes.language_model import LanguageTask
 from elman.recipes.learning import TrainRequest, start_run, train_run
 
@@ -59,13 +61,17 @@ def faults_for(condition: Condition) -> list[str]:
     options = dict(one.partition("=")[::2] for one in condition.overrides)
     kind, is_stream = options.get("model.kind", "lstm"), options.get("text.unit") != "line"
     found = [HEALTHY, "unfinished", "padding-leaks", "neighbours-leak", *TRAINED, *WEIGHTS]
-    if kind == "elman" or kind not in ("lstm", "gru"):
+    if not carrying_gate(kind)[0]:
         found.remove("closed-forget-gates")
+    if kind in ("mingru", "minlstm"):
+        found.remove("exploding-reach")
     if options.get("model.tie_weights") == "true":
         found.remove("overconfident")
     if is_stream:
         found.append("broken-state")
-        if options.get("text.level", "char") in ("char", "byte"):
+        lengths = sorted(map(len, condition.texts.valid.splitlines())) or [0]
+        has_lines = lengths[len(lengths) // 2] < LONG_LINE
+        if options.get("text.level", "char") in ("char", "byte") and has_lines:
             found.append("state-across-lines")
     else:
         found.remove("window-too-short")
