@@ -134,7 +134,7 @@ def _ignoring(model: nn.Module) -> None:
 def _vanishing(model: nn.Module) -> None:
     _closed(model)
     for cell in _cells(model):
-        if cell.weight_hh is not None:
+        if cell.is_recurrent:
             cell.weight_hh.mul_(0.003)
 
 
