@@ -16,10 +16,12 @@ GROWTH = 0.05
 """Nats a step by which a gradient grows backwards where the recurrence explodes."""
 SATURATED = 0.9
 """Share of the values of gates and candidates, of a plain cell its outputs, at their ends."""
-CLOSED = 0.3
+CLOSED = 0.45
 """Tokens within which nine of ten units forget all but 1/e, where forget gates are closed."""
 DEAD = 0.1
 """Share of the units of a layer that never move."""
+LEAST_STEPS = 6
+"""Steps of a row over which the growth of a gradient can be seen."""
 CUT = 0.2
 """Share of the gradient that lies behind a training window."""
 
@@ -75,12 +77,13 @@ def exploding_reach(evidence: Evidence) -> Fault | None:
 def _growth(evidence: Evidence) -> float | None:
     """Return ln of the factor by which the gradient grows a step, over all but the last steps."""
     model, passages = _recurrent(evidence), evidence.passages
-    if model is None or passages is None or passages.read.shape[1] < 12:
+    if model is None or passages is None or passages.read.shape[1] < LEAST_STEPS:
         return None
     rows_BT, next_B = passages.read[:RECORDED], passages.targets[:RECORDED, -1]
     found = gradient_reach(model, rows_BT, next_B, "state")
     logs_K = found.states_LBK.square().sum(dim=0).sqrt().mean(dim=0).double().log()
-    near, far = 2, len(logs_K) - 2
+    far = len(logs_K) - 2
+    near = min(2, far - 2)
     return float((logs_K[far] - logs_K[near]) / (far - near))
 
 

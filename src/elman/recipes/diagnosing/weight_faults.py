@@ -18,6 +18,8 @@ GAIN = 0.02
 """Nats a token that the best factor must gain."""
 COMMON = 0.02
 """Share of the tokens from which one is common enough for its probability to be compared."""
+SURE = 5.0
+"""Standard deviations by which both differ at least: a few tokens more or less are chance."""
 OFF = 5.0
 """Factor between how often a common token is predicted and how often it comes."""
 
@@ -100,7 +102,8 @@ def biased_output(evidence: Evidence) -> Fault | None:
     targets = evidence.passages.targets.flatten().numpy()
     shares_V = np.bincount(targets, minlength=len(probs_V)) / len(targets)
     if evidence.settings.text.unit == "line":
-        probs_V[evidence.trained.tokenizer.vocabulary.boundary_id] = 0.0
+        boundary = evidence.trained.tokenizer.vocabulary.boundary_id
+        probs_V[boundary] = shares_V[boundary] = 0.0
     common = np.flatnonzero(np.maximum(shares_V, probs_V) >= COMMON)
     floor = COMMON / 100
     ratios = (probs_V[common] + floor) / (shares_V[common] + floor)
@@ -111,7 +114,6 @@ def biased_output(evidence: Evidence) -> Fault | None:
     if 1 / OFF < off < OFF:
         return None
     token = evidence.trained.tokenizer.token_text(int(common[worst]))
-    mean, share = float(probs_V[common[worst]]), float(shares_V[common[worst]])
     return Fault(
         "biased-output",
         f"{token} has a mean probability of {mean:.4f} where it is {share:.4f} of the text",
