@@ -106,14 +106,16 @@ def biased_output(evidence: Evidence) -> Fault | None:
         probs_V[boundary] = shares_V[boundary] = 0.0
     common = np.flatnonzero(np.maximum(shares_V, probs_V) >= COMMON)
     floor = COMMON / 100
-    ratios = (probs_V[common] + floor) / (shares_V[common] + floor)
     if not len(common):
         return None
+    ratios = (probs_V[common] + floor) / (shares_V[common] + floor)
     worst = int(np.abs(np.log(ratios)).argmax())
-    off = float(ratios[worst])
-    if 1 / OFF < off < OFF:
+    token_id, off = int(common[worst]), float(ratios[worst])
+    mean, share = float(probs_V[token_id]), float(shares_V[token_id])
+    chance = SURE * float(np.sqrt(max(mean, share) / len(targets)))
+    if 1 / OFF < off < OFF or abs(mean - share) < chance:
         return None
-    token = evidence.trained.tokenizer.token_text(int(common[worst]))
+    token = evidence.trained.tokenizer.token_text(token_id)
     return Fault(
         "biased-output",
         f"{token} has a mean probability of {mean:.4f} where it is {share:.4f} of the text",
