@@ -23,18 +23,20 @@ _OF_METRICS: Mapping[str, Question] = MappingProxyType(
     {
         "unfinished": learning_faults.unfinished,
         "rate-too-high": learning_faults.rate_too_high,
-        "overfitting": learning_faults.overfitting,
     }
 )
 _OF_TEXT: Mapping[str, Question] = MappingProxyType(
     {
-        "nothing-learnt": learning_faults.nothing_learnt,
         "blank-vectors": weight_faults.blank_vectors,
-        "held-out-in-training": text_faults.held_out_in_training,
         "repeated-training-text": text_faults.repeated_training_text,
+        "padding-in-text": text_faults.padding_in_text,
+    }
+)
+_OF_HELD_OUT_TEXT: Mapping[str, Question] = MappingProxyType(
+    {
+        "held-out-in-training": text_faults.held_out_in_training,
         "unknown-tokens": text_faults.unknown_tokens,
         "another-text-held-out": text_faults.another_text_held_out,
-        "padding-in-text": text_faults.padding_in_text,
         "too-little-held-out": text_faults.too_little_held_out,
     }
 )
@@ -47,7 +49,6 @@ _OF_ROWS: Mapping[str, Question] = MappingProxyType(
 )
 _OF_MODELS: Mapping[str, Question] = MappingProxyType(
     {
-        "overconfident": weight_faults.overconfident,
         "biased-output": weight_faults.biased_output,
         "input-ignored": reach_faults.input_ignored,
         "padding-leaks": state_faults.padding_leaks,
@@ -106,16 +107,31 @@ def diagnosis_of(path: Path) -> Diagnosis:
 def questions_for(evidence: Evidence) -> dict[str, Question]:
     """Return what can be asked of such a run with what there is of it, by the name of the fault."""
     questions: dict[str, Question] = {"broken-weights": weight_faults.broken_weights}
-    if evidence.carried:
+    text, passages, settings = evidence.text, evidence.passages, evidence.settings
+    if evidence.carried or evidence.state_error:
         questions["broken-state"] = state_faults.broken_state
     if evidence.updates:
         questions |= _OF_METRICS
-    if evidence.text is not None:
-        questions |= _OF_TEXT
+    if evidence.validations:
+        questions["overfitting"] = learning_faults.overfitting
     if evidence.rows:
         questions |= _OF_ROWS
-    if evidence.passages is not None:
+    if text is not None:
+        questions |= _OF_TEXT
+        if text.held_out:
+            questions |= _OF_HELD_OUT_TEXT
+            if evidence.validations:
+                questions["nothing-learnt"] = learning_faults.nothing_learnt
+    if passages is not None and passages.is_sound:
         questions |= _OF_MODELS
-        if isinstance(evidence.passages.model, RecurrentLanguageModel):
+        if text is not None and text.held_out:
+            questions["overconfident"] = weight_faults.overconfident
+        if isinstance(passages.model, RecurrentLanguageModel):
             questions |= _OF_RECURRENCES
+            if settings.model.kind == "elman":
+                del questions["closed-forget-gates"]
+            if settings.text.unit == "line":
+                del questions["window-too-short"]
+        if settings.text.unit == "line":
+            del questions["state-across-lines"]
     return questions

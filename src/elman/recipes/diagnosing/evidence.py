@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +12,24 @@ import torch
 from torch import Tensor
 
 from elman.checkpoints.run_folder import STATE, RunFolder
-from elman.checkpoints.tensor_file import read_tensor_file
+from elman.config.data_settings import DataSettings
 from elman.config.settings import Settings
 from elman.data.token_array import LineArray
-from elman.errors import ElmanError
+from elman.errors import DataError, ElmanError, RunError
 from elman.recipes.diagnosing.passages import Passages, passages_of
 from elman.recipes.diagnosing.row_evidence import RowsByPart, rows_by_part
 from elman.recipes.preparing import PART_NAMES, Part, PreparedText, reopen_prepared
 from elman.recipes.trained import TrainedModel, open_trained
+from elman.text.raw_files import is_standard_input
 from elman.text.tokenizer_file import tokenizer_from_json
 
 MOST_TRAINING_TOKENS = 5_000_000
 MOST_HELD_OUT_TOKENS = 500_000
 """Tokens of a part that are looked at, from its beginning."""
+
+
+MOST_NUMBER = 1e300
+"""A number of the metrics beyond this is none."""
 
 
 class Update(NamedTuple):
@@ -77,7 +82,8 @@ class TextEvidence(NamedTuple):
 class Evidence:
     """All there is of a run. What could not be read is None or empty, with a line in `left_out`.
 
-    weights, carried: tensors by name, as the files have them. text, passages: of language models,
+    weights, carried: tensors by name, as the files have them. `state_error` is why the saved state
+    is not one of this run, "" where it is. text, passages: of language models,
     passages being held-out tokens that the model reads; rows: of all others.
     """
 
@@ -87,6 +93,7 @@ class Evidence:
     validations: tuple[Validation, ...]
     weights: Mapping[str, Tensor]
     carried: Mapping[str, Tensor]
+    state_error: str
     text: TextEvidence | None
     rows: RowsByPart
     trained: TrainedModel | None
@@ -113,6 +120,8 @@ def evidence_of(path: Path) -> Evidence:
     is_language = folder.settings.model.task == "lm"
     if not metrics:
         left_out.append("there are no metrics: how it learnt was not looked at")
+    if manifest is None:
+        left_out.append("there is no manifest: neither its data nor its end were looked at")
     text = None
     rows: RowsByPart = {}
     if not is_language:
@@ -122,6 +131,7 @@ def evidence_of(path: Path) -> Evidence:
         )
     if manifest is not None:
         try:
+            _require_files(folder.settings.data)
             if is_language:
                 text = _text(folder, manifest.data)
             else:
@@ -135,13 +145,17 @@ def evidence_of(path: Path) -> Evidence:
         passages = passages_of(part.ids_N, part.lines(), trained)
         if passages is None:
             left_out.append("the held-out text is too short: the model was not run on it")
+    if text is not None and not text.held_out:
+        left_out.append("there is no held-out text: nothing that is asked of it was asked")
+    carried, state_error = _carried(folder)
     return Evidence(
         folder,
         manifest is None or manifest.is_finished,
         tuple(_updates(metrics)),
         tuple(_validations(metrics)),
         weights,
-        _carried(path),
+        carried,
+        state_error,
         text,
         rows,
         trained,
@@ -185,39 +199,52 @@ def _part(part: Part, boundary: int | None, most: int) -> PartText:
     return PartText(ids_N, lengths_N.cumsum() - lengths_N, part.num_predicted, part.unknown)
 
 
-def _carried(path: Path) -> Mapping[str, Tensor]:
-    """Return the state that each lane was left in, by name; nothing where none was saved."""
-    if not (path / STATE).is_file():
-        return {}
-    tensors = read_tensor_file(path / STATE, "training state").tensors
-    return {name: each for name, each in tensors.items() if name.startswith("carried.")}
+def _require_files(data: DataSettings) -> None:
+    """Raise `DataError` for data that can be read only once."""
+    for name in (*data.train, *data.valid, *data.test):
+        if is_standard_input(name) or Path(name).is_fifo():
+            raise DataError("standard input and pipes are not read again", got=name)
+
+
+def _carried(folder: RunFolder) -> tuple[Mapping[str, Tensor], str]:
+    """Return the state that each lane was left in, by name, and why it cannot be used."""
+    if not (folder.path / STATE).exists():
+        return {}, ""
+    try:
+        tensors = folder.load_state().tensors
+    except (RunError, OSError) as error:
+        return {}, str(error)
+    return {name: each for name, each in tensors.items() if name.startswith("carried.")}, ""
 
 
 def _updates(rows: list[dict[str, object]]) -> list[Update]:
     return [
         Update(
-            cast(int, row["update"]),
+            row["update"],
             _number(row.get("nats_per_token")),
             _number(row.get("smoothed_nats")),
             bool(row.get("skipped")),
             _number(row.get("rate")) or 0.0,
         )
         for row in rows
-        if row.get("event") == "update"
+        if row.get("event") == "update" and isinstance(row["update"], int)
     ]
 
 
 def _validations(rows: list[dict[str, object]]) -> list[Validation]:
     return [
         Validation(
-            cast(int, row["update"]),
+            row["update"],
             _number(row.get("nats_per_token")),
             _number(row.get("training_nats")),
         )
         for row in rows
-        if row.get("event") == "validation"
+        if row.get("event") == "validation" and isinstance(row["update"], int)
     ]
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    """Return a number of JSON as one that can be reckoned with; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MOST_NUMBER:
+        return None
+    return float(value)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
-        "unfinished": "training was stopped before its end",
+        "unfinished": "training has not ended",
         "rate-too-high": "the learning rate is too high",
         "nothing-learnt": "little more was learnt than how often each token is",
         "overfitting": "the training text is learnt by heart",

@@ -26,7 +26,7 @@ def unfinished(evidence: Evidence) -> Fault | None:
     return Fault(
         "unfinished",
         f"it stands after update {done:,} of {asked:,}",
-        "go on with elman train … --resume",
+        "let it end, or, where nothing trains it any more, go on with elman train … --resume",
         {"updates": done, "of": asked},
     )
 
@@ -69,7 +69,7 @@ def nothing_learnt(evidence: Evidence) -> Fault | None:
         f"the best held-out loss is {best:.3f} nats a token, and that of the frequencies of "
         f"single tokens {frequencies:.3f}",
         f"more training.updates (now {training.updates:,}), or another training.learning_rate "
-        f"(now {training.learning_rate:g})",
+        f"(at most {max((one.rate for one in evidence.updates), default=0.0):.2g} so far)",
         {"nats_per_token": best, "single_token_nats": frequencies},
     )
 

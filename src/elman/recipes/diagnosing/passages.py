@@ -21,6 +21,8 @@ from elman.text.tokenizer import Tokenizer
 NUM_ROWS, LENGTH, LEAST_LENGTH = 64, 65, 6
 BACKS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 """Tokens back at which another one is put."""
+SHORT_REACH = 1
+"""Tokens back that a state which is forgotten at once still tells of."""
 RECORDED = 16
 """Rows that are gone through step by step."""
 MOST_LOGITS = 20_000_000
@@ -57,6 +59,11 @@ class Passages:
             output: ModelOutput = self.model(self.read, plan=self.plan)
             return output.readout.logits(output.states_BTH).double().log_softmax(dim=2)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether every probability is a number."""
+        return not bool(self.log_probs.isnan().any())
+
     @cached_property
     def reach(self) -> PerturbationCurve:
         """How far back another token changes what is predicted at the ends of the rows."""
@@ -68,6 +75,26 @@ class Passages:
             plan=self.plan,
             draw=np.random.default_rng(1),
         )
+
+    @cached_property
+    def effect_within(self) -> float:
+        """The nats by which the token just read moves the next prediction, within the rows.
+
+        The largest of several places: what stands at one place of a table may tell nothing.
+        """
+        length = self.read.shape[1]
+        curves = [
+            perturbation_of_rows(
+                self.model,
+                self.read[:, : max(2, length * part // 5)].numpy(),
+                self.pool_N,
+                [0],
+                plan=self.plan,
+                draw=np.random.default_rng(part),
+            )
+            for part in range(1, 5)
+        ]
+        return max(curve.nats[0] for curve in curves)
 
     @cached_property
     def gates(self) -> tuple[GateStatistics, ...]:

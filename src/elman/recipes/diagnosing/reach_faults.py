@@ -6,14 +6,13 @@ from elman.inspection.gradient_reach import gradient_reach
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.diagnosing.evidence import Evidence
 from elman.recipes.diagnosing.fault import Fault
-from elman.recipes.diagnosing.passages import RECORDED
+from elman.recipes.diagnosing.passages import RECORDED, SHORT_REACH
 
 IGNORED = 0.02
 """Nats that the token just read moves the next prediction by, at least."""
-SHORT_REACH = 1
-"""Tokens back that a state which is forgotten at once still tells of."""
 GROWTH = 0.05
 """Nats a step by which a gradient grows backwards where the recurrence explodes."""
+MOST_GROWTH = 10.0
 SATURATED = 0.9
 """Share of the values of gates and candidates, of a plain cell its outputs, at their ends."""
 CLOSED = 0.45
@@ -30,7 +29,7 @@ def input_ignored(evidence: Evidence) -> Fault | None:
     """Find a model that predicts the same whatever it has read."""
     if evidence.passages is None:
         return None
-    largest = max(evidence.passages.reach.nats)
+    largest = max(max(evidence.passages.reach.nats), evidence.passages.effect_within)
     if largest >= IGNORED:
         return None
     return Fault(

@@ -1,5 +1,7 @@
 """What a state must not do: know of padding, of other rows, of lines that are not its own."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,7 +11,8 @@ from elman.models.language import ModelOutput
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.diagnosing.evidence import Evidence
 from elman.recipes.diagnosing.fault import Fault
-from elman.recipes.diagnosing.passages import Passages, line_ends
+from elman.recipes.diagnosing.learning_faults import nothing_learnt
+from elman.recipes.diagnosing.passages import SHORT_REACH, Passages, line_ends
 from elman.recipes.diagnosing.text_faults import repeated_training_text
 
 TOLERANCE = 1e-3
@@ -96,31 +99,43 @@ def _log_probs(passages: Passages, ids_BT: Tensor, state: StackState | None = No
 
 
 def _difference(first_TV: Tensor, second_TV: Tensor) -> float:
-    """Return the largest difference of ln p among what both hold probable."""
+    """Return the largest difference of ln p among what is probable, relative where it is large."""
     larger_TV = torch.maximum(first_TV, second_TV)
     probable = larger_TV > larger_TV.max() - PROBABLE
-    return float((first_TV - second_TV).abs()[probable].max())
+    size_TV = torch.minimum(first_TV, second_TV).abs().clamp(min=1.0)
+    return float(((first_TV - second_TV).abs() / size_TV)[probable].max())
 
 
 def broken_state(evidence: Evidence) -> Fault | None:
     """Find a saved state that is no number, far too large, or the same in every lane."""
+    if evidence.state_error:
+        return _no_state_of_this_run(f"it cannot be used: {evidence.state_error}", {})
     model = None if evidence.trained is None else evidence.trained.model
-    if not evidence.carried or not isinstance(model, RecurrentLanguageModel):
+    if not isinstance(model, RecurrentLanguageModel):
         return None
-    largest = max(float(part_BH.abs().max()) for part_BH in evidence.carried.values())
-    alike = _lanes_alike(evidence)
-    usual = _usual_state(evidence)
-    if np.isfinite(largest) and not alike and (usual is None or largest <= STRAY * usual):
-        return None
-    if alike:
+    if _lanes_alike(evidence):
         told = "every lane was left in the same state, though each reads text of its own"
-    else:
-        told = f"numbers up to {largest:.3g} where the model itself reaches {usual or 0.0:.3g}"
+        return _no_state_of_this_run(told, {})
+    usual = _usual_state(evidence)
+    for place, (name, part) in enumerate(sorted(evidence.carried.items(), key=_number_of)):
+        largest = float(part.abs().max())
+        most = usual[place] if place < len(usual) else np.inf
+        if not bool(torch.isfinite(part).all()) or largest > STRAY * most:
+            told = f"{name} has numbers up to {largest:.3g} where the model reaches {most:.3g}"
+            return _no_state_of_this_run(told, {"largest": largest, "usual": most})
+    return None
+
+
+def _number_of(item: tuple[str, Tensor]) -> int:
+    return int(item[0].rpartition(".")[2])
+
+
+def _no_state_of_this_run(told: str, figures: Mapping[str, float]) -> Fault:
     return Fault(
         "broken-state",
         told,
         "do not go on from it: train anew, or take weights and begin with an empty state",
-        {"largest": largest, "usual": usual or 0.0},
+        figures,
     )
 
 
@@ -133,20 +148,24 @@ def _lanes_alike(evidence: Evidence) -> bool:
     return moved and all(len(part) > 1 and bool((part == part[:1]).all()) for part in parts)
 
 
-def _usual_state(evidence: Evidence) -> float | None:
-    """Return the largest number in the states that the model reaches on held-out text."""
+def _usual_state(evidence: Evidence) -> list[float]:
+    """Return the largest number of each part of the states that held-out text leads to."""
     if evidence.passages is None:
-        return None
+        return []
     passages = evidence.passages
     with torch.inference_mode():
         output = passages.model(passages.read, plan=passages.plan)
-    return max(float(part.abs().max()) for each in output.state for part in each)
+    return [float(part.abs().max()) for each in output.state for part in each]
 
 
 def state_across_lines(evidence: Evidence) -> Fault | None:
     """Find a stream of short lines to whose beginnings nothing before them is of any use."""
     trained, text = evidence.trained, evidence.text
     if evidence.settings.text.unit != "stream" or trained is None or text is None:
+        return None
+    if evidence.passages is None or evidence.passages.reach.horizon <= SHORT_REACH:
+        return None  # a model that looks back at nothing tells nothing of what it is worth
+    if nothing_learnt(evidence) is not None:
         return None
     ids_N = text.looked_at.ids_N
     ends_V = line_ends(trained.tokenizer)

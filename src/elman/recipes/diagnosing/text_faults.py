@@ -158,11 +158,13 @@ def padding_in_text(evidence: Evidence) -> Fault | None:
     if evidence.text is None or evidence.trained is None:
         return None
     tokenizer, train = evidence.trained.tokenizer, evidence.text.train
-    filling_N = _runs_before_ends(train.ids_N, line_ends(tokenizer))
-    share = float(filling_N.sum() / max(len(train.ids_N), 1))
+    backward = evidence.settings.text.direction == "backward"
+    ids_N = train.ids_N[::-1] if backward else train.ids_N  # as it is written
+    filling_N = _runs_before_ends(ids_N, line_ends(tokenizer))
+    share = float(filling_N.sum() / max(len(ids_N), 1))
     if share < FILLED:
         return None
-    name = tokenizer.token_text(int(np.bincount(np.repeat(train.ids_N, filling_N)).argmax()))
+    name = tokenizer.token_text(int(np.bincount(np.repeat(ids_N, filling_N)).argmax()))
     return Fault(
         "padding-in-text",
         f"{percent(share)} of the training text are runs of {name} at the ends of lines, "

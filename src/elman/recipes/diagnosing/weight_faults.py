@@ -31,7 +31,7 @@ def broken_weights(evidence: Evidence) -> Fault | None:
     }
     broken = {name: count for name, count in broken.items() if count}
     if not broken:
-        return None
+        return _no_predictions(evidence)
     worst = max(broken, key=lambda name: broken[name])
     total = sum(broken.values())
     return Fault(
@@ -39,6 +39,19 @@ def broken_weights(evidence: Evidence) -> Fault | None:
         f"{total:,} of them, {broken[worst]:,} in {worst}; the model was not run",
         "train anew with a lower training.learning_rate and training.clip_norm = 1",
         {"weights": total, "tensors": len(broken)},
+    )
+
+
+def _no_predictions(evidence: Evidence) -> Fault | None:
+    """Find weights that are numbers but whose products are none."""
+    if evidence.passages is None or evidence.passages.is_sound:
+        return None
+    largest = max(float(each.abs().max()) for each in evidence.weights.values() if each.numel())
+    return Fault(
+        "broken-weights",
+        f"they reach {largest:.3g}, and what is predicted by them is no number",
+        "train anew with a lower training.learning_rate and training.clip_norm = 1",
+        {"largest": largest},
     )
 
 
