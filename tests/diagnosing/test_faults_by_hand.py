@@ -1,12 +1,18 @@
 """Questions asked of evidence that was made by hand, where the answer is plain."""
 
+import copy
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from elman.recipes.diagnosing import learning_faults, text_faults
+from elman.checkpoints.run_folder import RunFolder
+from elman.recipes.diagnosing import learning_faults, state_faults, text_faults
 from elman.recipes.diagnosing.diagnosis import diagnosis_of
 from elman.recipes.diagnosing.evidence import (
     Evidence,
@@ -15,6 +21,7 @@ from elman.recipes.diagnosing.evidence import (
     Update,
     Validation,
 )
+from elman.recipes.trained import open_trained
 
 NO_LINES = np.zeros(0, np.int64)
 
@@ -152,3 +159,77 @@ def test_a_diagnosis_changes_nothing_of_the_run(healthy_run: Path) -> None:
     assert first == second
     assert not first.faults
     assert len(first.asked) >= 12
+
+
+def test_a_state_that_is_no_number_is_found_wherever_it_stands(evidence: Evidence) -> None:
+    last = max(evidence.carried)
+    carried = {**evidence.carried, last: evidence.carried[last] * float("nan")}
+    assert state_faults.broken_state(evidence) is None
+    fault = state_faults.broken_state(replace(evidence, carried=carried))
+    assert fault is not None
+    assert last in fault.evidence
+
+
+def test_the_state_of_another_run_is_none_of_this_one(evidence: Evidence) -> None:
+    fault = state_faults.broken_state(replace(evidence, state_error="altered"))
+    assert fault is not None
+    assert "altered" in fault.evidence
+
+
+def altered(run: Path, place: Path, change: Callable[[nn.Module], None]) -> Path:
+    """A copy of the run with other weights."""
+    shutil.copytree(run, place)
+    trained = open_trained(place)
+    with torch.no_grad():
+        change(trained.model)
+    RunFolder.open(place).save_weights(trained.model, update=1)
+    return place
+
+
+def test_weights_that_are_too_large_are_broken_and_the_rest_is_not_asked(
+    healthy_run: Path, tmp_path: Path
+) -> None:
+    def enlarge(model: nn.Module) -> None:
+        for parameter in model.parameters():
+            parameter.mul_(1e37)
+
+    found = diagnosis_of(altered(healthy_run, tmp_path / "large", enlarge))
+    assert found.names[:1] == ("broken-weights",)
+    assert "padding-leaks" not in found.asked
+
+
+def test_a_model_without_memory_is_not_said_to_explode(healthy_run: Path, tmp_path: Path) -> None:
+    def forget(model: nn.Module) -> None:
+        for name, parameter in model.named_parameters():
+            if "cells" in name:
+                parameter.mul_(0.0)
+
+    found = diagnosis_of(altered(healthy_run, tmp_path / "zero", forget))
+    assert "exploding-reach" not in found.names
+    assert "state-across-lines" not in found.names  # it tells nothing of the text
+    assert "input-ignored" in found.names
+
+
+def test_metrics_of_no_use_are_passed_over(healthy_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "odd"
+    shutil.copytree(healthy_run, run)
+    rows = (
+        '{"event": "update", "update": 1, "smoothed_nats": true, "rate": 1' + "0" * 400 + "}\n",
+        '{"event": "validation", "update": "three", "nats_per_token": 1.0}\n',
+    )
+    (run / "metrics.jsonl").write_text("".join(rows), encoding="utf-8")
+    assert not diagnosis_of(run).faults
+
+
+def test_padding_is_found_in_the_order_in_which_a_text_is_written(bare: Evidence) -> None:
+    assert bare.trained is not None
+    known = {
+        symbol: number for number, symbol in enumerate(bare.trained.tokenizer.vocabulary.symbols)
+    }
+    written = np.array([known[sign] for sign in "".join(f"word{' ' * 10}\n" for _ in range(50))])
+    backward = replace(bare.settings, text=replace(bare.settings.text, direction="backward"))
+    folder = copy.copy(bare.folder)
+    folder._settings = backward
+    text = TextEvidence(PartText(written[::-1], NO_LINES, len(written), 0), {})
+    asked = replace(bare, folder=folder, text=text)
+    assert text_faults.padding_in_text(asked) is not None

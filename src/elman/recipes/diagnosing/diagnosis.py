@@ -122,7 +122,7 @@ def questions_for(evidence: Evidence) -> dict[str, Question]:
             questions |= _OF_HELD_OUT_TEXT
             if evidence.validations:
                 questions["nothing-learnt"] = learning_faults.nothing_learnt
-    if passages is not None and passages.is_sound:
+    if passages is not None and evidence.is_sound:
         questions |= _OF_MODELS
         if text is not None and text.held_out:
             questions["overconfident"] = weight_faults.overconfident

@@ -31,6 +31,9 @@ MOST_HELD_OUT_TOKENS = 500_000
 MOST_NUMBER = 1e300
 """A number of the metrics beyond this is none."""
 
+MOST_WEIGHT = 1e18
+"""Weights beyond this have products that are no float32."""
+
 
 class Update(NamedTuple):
     """A row of the metrics: nats a token before the update (None: no number), recent nats, rate."""
@@ -104,6 +107,20 @@ class Evidence:
     def settings(self) -> Settings:
         """The settings of the run."""
         return self.folder.settings
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest number among the weights, whatever its sign."""
+        sizes = [float(each.abs().max()) for each in self.weights.values() if each.numel()]
+        return max(sizes, default=0.0)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether what the model predicts is made of numbers."""
+        if self.passages is None:
+            return True
+        learnt = self.settings.model.kind == "ngram" or self.largest_weight < MOST_WEIGHT
+        return learnt and not bool(self.passages.log_probs.isnan().any())
 
 
 def evidence_of(path: Path) -> Evidence:

@@ -59,11 +59,6 @@ class Passages:
             output: ModelOutput = self.model(self.read, plan=self.plan)
             return output.readout.logits(output.states_BTH).double().log_softmax(dim=2)
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether every probability is a number."""
-        return not bool(self.log_probs.isnan().any())
-
     @cached_property
     def reach(self) -> PerturbationCurve:
         """How far back another token changes what is predicted at the ends of the rows."""

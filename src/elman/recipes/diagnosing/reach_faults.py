@@ -1,5 +1,7 @@
 """What the recurrence does with its past: ignored, forgotten, exploding, saturated, dead."""
 
+import math
+
 from elman.evaluation.units import percent
 from elman.inspection.gate_statistics import GateStatistics, is_share
 from elman.inspection.gradient_reach import gradient_reach
@@ -62,12 +64,13 @@ def vanishing_reach(evidence: Evidence) -> Fault | None:
 def exploding_reach(evidence: Evidence) -> Fault | None:
     """Find gradients that grow the further back they are followed."""
     growth = _growth(evidence)
-    if growth is None or growth <= GROWTH:
+    if growth is None or math.isnan(growth) or growth <= GROWTH:
         return None
+    factor = f"{math.exp(growth):.2f}" if growth < MOST_GROWTH else "more than can be told"
     return Fault(
         "exploding-reach",
-        f"the gradient of the last state by earlier ones grows by a factor of "
-        f"{2.718281828**growth:.2f} for each step back",
+        "the gradient of the last state by earlier ones grows for each step back by a factor of "
+        f"{factor}",
         "training.clip_norm = 1, a lower training.learning_rate, model.initialisation = orthogonal",
         {"nats_per_step": growth},
     )

@@ -44,9 +44,9 @@ def broken_weights(evidence: Evidence) -> Fault | None:
 
 def _no_predictions(evidence: Evidence) -> Fault | None:
     """Find weights that are numbers but whose products are none."""
-    if evidence.passages is None or evidence.passages.is_sound:
+    if evidence.is_sound:
         return None
-    largest = max(float(each.abs().max()) for each in evidence.weights.values() if each.numel())
+    largest = evidence.largest_weight
     return Fault(
         "broken-weights",
         f"they reach {largest:.3g}, and what is predicted by them is no number",
