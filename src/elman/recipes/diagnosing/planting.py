@@ -76,7 +76,7 @@ def _filled_up_by_words(text: str) -> str:
 
 TRAINED: Mapping[str, Planting] = MappingProxyType(
     {
-        "rate-too-high": Planting(("training.learning_rate=3", "training.warmup_updates=0")),
+        "rate-too-high": Planting(("training.learning_rate=30", "training.warmup_updates=0")),
         "nothing-learnt": Planting(("training.learning_rate=1e-6",)),
         "overfitting": Planting(
             ("model.dropout=0", "training.epochs=0"),
