@@ -139,9 +139,23 @@ class CacheScorer(TokenScorer):
         """Return −ln of the mixture, filling the cache with each target once it is scored."""
         before = None if state is None else state[:-1]
         own_BT, output = self._own.read(ids_BT, targets_BT, before, lengths_B)
+        cached_BT, after = self._recalled(output, targets_BT, state, lengths_B)
+        return mixed_nats(own_BT, cached_BT, self.weight), after
+
+    def _recalled(
+        self,
+        output: ModelOutput,
+        targets_BT: Tensor,
+        state: StackState | None,
+        lengths_B: Tensor | None,
+    ) -> tuple[Tensor, StackState]:
+        """Return −ln p_cache of each target, and the state of model and cache after.
+
+        `output` is what the model made of the same steps after `state`.
+        """
         cache = self._cache(state, output.states_BTH)
         cached_BT, after = self.recall(output.states_BTH, targets_BT, cache, lengths_B)
-        return mixed_nats(own_BT, cached_BT, self.weight), (*output.state, after)
+        return cached_BT, (*output.state, after)
 
     def recall(
         self,
@@ -203,9 +217,7 @@ class RecallScorer(CacheScorer):
         """Return −ln p_cache, filling the cache with each target once it is scored."""
         before = None if state is None else state[:-1]
         output: ModelOutput = self._own.model(ids_BT, before, lengths_B, plan=self._own.plan)
-        cache = self._cache(state, output.states_BTH)
-        cached_BT, after = self.recall(output.states_BTH, targets_BT, cache, lengths_B)
-        return cached_BT, (*output.state, after)
+        return self._recalled(output, targets_BT, state, lengths_B)
 
 
 class MixtureScorer(TokenScorer):

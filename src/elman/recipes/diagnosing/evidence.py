@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from elman.checkpoints.run_folder import STATE, RunFolder
+from elman.checkpoints.run_folder import MANIFEST, STATE, RunFolder
 from elman.config.data_settings import DataSettings
 from elman.config.settings import Settings
 from elman.data.token_array import LineArray
@@ -130,7 +130,7 @@ def evidence_of(path: Path) -> Evidence:
     """
     folder = RunFolder.open(path)
     left_out = list[str]()
-    manifest = folder.read_manifest() if (path / "manifest.json").exists() else None
+    manifest = folder.read_manifest() if (path / MANIFEST).exists() else None
     metrics = folder.read_metrics()
     weights, _ = folder.map_weights()
     finite = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())

@@ -18,7 +18,6 @@ from torch.utils.hooks import RemovableHandle
 from elman.cells.cell import Cell
 from elman.checkpoints.atomic_files import write_atomically
 from elman.checkpoints.run_folder import MANIFEST, RunFolder
-from elman.checkpoints.weights import read_weights_record
 from elman.errors import SettingError
 from elman.models.language import ModelOutput
 from elman.models.recurrent import RecurrentLanguageModel
@@ -207,8 +206,8 @@ def plant_in_weights(path: Path, fault: str) -> None:
     with torch.no_grad():
         WEIGHTS[fault](trained.model)
     folder = RunFolder.open(path)
-    update = read_weights_record(path / "model.safetensors").update
-    folder.save_weights(trained.model, update=update)
+    _, record = folder.map_weights()
+    folder.save_weights(trained.model, update=record.update)
 
 
 def plant_in_state(path: Path) -> None:

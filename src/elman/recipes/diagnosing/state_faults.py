@@ -141,11 +141,12 @@ def _no_state_of_this_run(told: str, figures: Mapping[str, float]) -> Fault:
 
 def _lanes_alike(evidence: Evidence) -> bool:
     """Return whether all lanes have one state, other than zeros, though their text differs."""
-    if evidence.text is None or repeated_training_text(evidence) is not None:
-        return False
     parts = evidence.carried.values()
     moved = any(bool(part_BH.any()) for part_BH in parts)
-    return moved and all(len(part) > 1 and bool((part == part[:1]).all()) for part in parts)
+    alike = all(len(part) > 1 and bool((part == part[:1]).all()) for part in parts)
+    if evidence.text is None or not (moved and alike):
+        return False
+    return repeated_training_text(evidence) is None  # the whole text is read: asked last
 
 
 def _usual_state(evidence: Evidence) -> list[float]:

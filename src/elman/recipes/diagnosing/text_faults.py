@@ -110,8 +110,7 @@ def unknown_tokens(evidence: Evidence) -> Fault | None:
     shares = {
         name: part.num_unknown / max(part.num_tokens, 1) for name, part in _held_out(evidence)
     }
-    name = max(shares, key=lambda name: shares[name], default="")
-    share = shares.get(name, 0.0)
+    name, share = _largest(shares)
     if share < limit:
         return None
     return Fault(
@@ -133,8 +132,7 @@ def another_text_held_out(evidence: Evidence) -> Fault | None:
         for name, part in _held_out(evidence)
         if part.num_tokens >= FEW_TOKENS
     }
-    name = max(apart, key=lambda name: apart[name], default="")
-    nats = apart.get(name, 0.0)
+    name, nats = _largest(apart)
     if nats < (WORDS_APART if words else APART):
         return None
     return Fault(
@@ -188,6 +186,11 @@ def _runs_before_ends(
     filling_N = followed_N & (lengths_N >= FILLING_RUN) & ~ends_V[ids_N[change_N]]
     found_N[change_N[filling_N]] = lengths_N[filling_N]
     return found_N
+
+
+def _largest(by_part: Mapping[str, float]) -> tuple[str, float]:
+    """Return the part of the largest figure, the first of several, and the figure; 0 of none."""
+    return max(by_part.items(), key=lambda item: item[1], default=("", 0.0))
 
 
 def _held_out(evidence: Evidence) -> list[tuple[str, PartText]]:
