@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -33,6 +34,19 @@ TEXT = "a bad cab"
 SENTENCE = "Ann saw Bob there"
 SIZES = {"hidden_size": 4, "embedding_size": 3, "num_layers": 2, "kind": "lstm"}
 TEXTS = TextSettings(level="char", unit="line")
+
+
+def slope_at(x_1TE: torch.Tensor, nats: Callable[[torch.Tensor], float], step: int) -> float:
+    """The norm of the gradient of `nats` by what is read at one step, by differences."""
+    slopes = []
+    for unit in range(x_1TE.shape[2]):
+        ends = []
+        for by in (1e-6, -1e-6):
+            moved = x_1TE.clone()
+            moved[0, step, unit] += by
+            ends.append(nats(moved))
+        slopes.append((ends[0] - ends[1]) / 2e-6)
+    return math.hypot(*slopes)
 
 
 def by_chance(model: torch.nn.Module) -> torch.nn.Module:
@@ -161,15 +175,8 @@ def test_an_answer_depends_on_inputs_as_differences_of_its_log_probability_say(
 
     assert view.value == pytest.approx(nats(subject.x_1TE), rel=1e-9)
     for step in range(len(TEXT)):
-        slopes = []
-        for unit in range(3):
-            ends = []
-            for by in (1e-6, -1e-6):
-                moved = subject.x_1TE.clone()
-                moved[0, step, unit] += by
-                ends.append(nats(moved))
-            slopes.append((ends[0] - ends[1]) / 2e-6)
-        assert view.inputs_T[step] == pytest.approx(math.hypot(*slopes), rel=1e-4, abs=1e-8)
+        slope = slope_at(subject.x_1TE, nats, step)
+        assert view.inputs_T[step] == pytest.approx(slope, rel=1e-4, abs=1e-8)
     assert list(view.states) == ["forward", "backward"]
     with pytest.raises(SettingError, match="--at is for a tagger"):
         answer_gradients(subject, 0, at=1)
@@ -259,15 +266,8 @@ def test_tags_depend_on_tokens_as_differences_of_their_probability_say(
 
     assert view.value == pytest.approx(nats(subject.x_1TE), rel=1e-9)
     for step in range(4):
-        slopes = []
-        for unit in range(subject.x_1TE.shape[2]):
-            ends = []
-            for by in (1e-6, -1e-6):
-                moved = subject.x_1TE.clone()
-                moved[0, step, unit] += by
-                ends.append(nats(moved))
-            slopes.append((ends[0] - ends[1]) / 2e-6)
-        assert view.inputs_T[step] == pytest.approx(math.hypot(*slopes), rel=1e-4, abs=1e-8)
+        slope = slope_at(subject.x_1TE, nats, step)
+        assert view.inputs_T[step] == pytest.approx(slope, rel=1e-4, abs=1e-8)
     assert view.answer == (
         "all tags"
         if at is None
