@@ -60,10 +60,14 @@ _OF_RECURRENCES: Mapping[str, Question] = MappingProxyType(
     {
         "vanishing-reach": reach_faults.vanishing_reach,
         "exploding-reach": reach_faults.exploding_reach,
+        "window-too-short": reach_faults.window_too_short,
+    }
+)
+_OF_GATES: Mapping[str, Question] = MappingProxyType(
+    {
         "saturated-gates": reach_faults.saturated_gates,
         "closed-forget-gates": reach_faults.closed_forget_gates,
         "dead-units": reach_faults.dead_units,
-        "window-too-short": reach_faults.window_too_short,
     }
 )
 
@@ -128,10 +132,12 @@ def questions_for(evidence: Evidence) -> dict[str, Question]:
             questions["overconfident"] = weight_faults.overconfident
         if isinstance(passages.model, RecurrentLanguageModel):
             questions |= _OF_RECURRENCES
-            if settings.model.kind == "elman":
-                del questions["closed-forget-gates"]
             if settings.text.unit == "line":
                 del questions["window-too-short"]
         if settings.text.unit == "line":
             del questions["state-across-lines"]
+    if evidence.gates and evidence.is_sound:
+        questions |= _OF_GATES
+        if settings.model.kind == "elman":
+            del questions["closed-forget-gates"]
     return questions

@@ -16,8 +16,9 @@ from elman.config.data_settings import DataSettings
 from elman.config.settings import Settings
 from elman.data.token_array import LineArray
 from elman.errors import DataError, ElmanError, RunError
+from elman.recipes.diagnosing.gates import GatesOfLayer
 from elman.recipes.diagnosing.passages import Passages, passages_of
-from elman.recipes.diagnosing.row_evidence import RowsByPart, rows_by_part
+from elman.recipes.diagnosing.row_evidence import RowsByPart, row_evidence
 from elman.recipes.preparing import PART_NAMES, Part, PreparedText, reopen_prepared
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.text.raw_files import is_standard_input
@@ -87,7 +88,7 @@ class Evidence:
 
     weights, carried: tensors by name, as the files have them. `state_error` is why the saved state
     is not one of this run, "" where it is. text, passages: of language models,
-    passages being held-out tokens that the model reads; rows: of all others.
+    passages being held-out tokens that the model reads; rows, row_gates: of all others.
     """
 
     folder: RunFolder
@@ -99,6 +100,7 @@ class Evidence:
     state_error: str
     text: TextEvidence | None
     rows: RowsByPart
+    row_gates: tuple[GatesOfLayer, ...]
     trained: TrainedModel | None
     passages: Passages | None
     left_out: tuple[str, ...]
@@ -118,9 +120,14 @@ class Evidence:
     def is_sound(self) -> bool:
         """Whether what the model predicts is made of numbers."""
         if self.passages is None:
-            return True
+            return all(gates.is_finite for gates in self.row_gates)
         learnt = self.settings.model.kind == "ngram" or self.largest_weight < MOST_WEIGHT
         return learnt and not bool(self.passages.log_probs.isnan().any())
+
+    @property
+    def gates(self) -> tuple[GatesOfLayer, ...]:
+        """The gates of the layers that read; none where no recurrent model was run."""
+        return self.row_gates if self.passages is None else self.passages.gates
 
 
 def evidence_of(path: Path) -> Evidence:
@@ -141,18 +148,14 @@ def evidence_of(path: Path) -> Evidence:
         left_out.append("there is no manifest: neither its data nor its end were looked at")
     text = None
     rows: RowsByPart = {}
-    if not is_language:
-        left_out.append(
-            f"model.task = {folder.settings.model.task}: its gates were not looked at; "
-            "elman inspect shows them"
-        )
+    row_gates: tuple[GatesOfLayer, ...] = ()
     if manifest is not None:
         try:
             _require_files(folder.settings.data)
             if is_language:
                 text = _text(folder, manifest.data)
             else:
-                rows = rows_by_part(folder, manifest.data)
+                rows, row_gates = row_evidence(folder, manifest.data, may_run=finite)
         except (ElmanError, OSError) as error:
             left_out.append(f"its data could not be read again, and were not looked at: {error}")
     trained = open_trained(path) if is_language and finite else None
@@ -175,6 +178,7 @@ def evidence_of(path: Path) -> Evidence:
         state_error,
         text,
         rows,
+        row_gates,
         trained,
         passages,
         tuple(left_out),

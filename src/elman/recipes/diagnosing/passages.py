@@ -9,12 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from elman.inspection.gate_statistics import GateStatistics
 from elman.inspection.horizon import PerturbationCurve, perturbation_of_rows
-from elman.inspection.recording import record
 from elman.kernels.dispatch import KernelPlan
 from elman.models.language import LanguageModel, ModelOutput
 from elman.models.recurrent import RecurrentLanguageModel
+from elman.recipes.diagnosing.gates import RECORDED, GatesOfLayer, gates_over
 from elman.recipes.trained import TrainedModel
 from elman.text.tokenizer import Tokenizer
 
@@ -23,8 +22,6 @@ BACKS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 """Tokens back at which another one is put."""
 SHORT_REACH = 1
 """Tokens back that a state which is forgotten at once still tells of."""
-RECORDED = 16
-"""Rows that are gone through step by step."""
 MOST_LOGITS = 20_000_000
 """Logits that are held at once: fewer rows of a large vocabulary are read."""
 
@@ -92,17 +89,13 @@ class Passages:
         return max(curve.nats[0] for curve in curves)
 
     @cached_property
-    def gates(self) -> tuple[GateStatistics, ...]:
+    def gates(self) -> tuple[GatesOfLayer, ...]:
         """The gates of every layer over some rows; none where the model is not recurrent."""
         if not isinstance(self.model, RecurrentLanguageModel):
             return ()
-        stack = self.model.stack
         with torch.no_grad():
-            recording = record(stack, self.model.inputs(self.read[:RECORDED]))
-        found = tuple(GateStatistics(stack.cell(layer)) for layer in range(stack.num_layers))
-        for statistics, steps in zip(found, recording.steps, strict=True):
-            statistics.add(steps)
-        return found
+            read_BTE = self.model.inputs(self.read[:RECORDED])
+        return gates_over(self.model.stack, (read_BTE,))
 
 
 def passages_of(

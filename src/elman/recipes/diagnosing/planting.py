@@ -20,8 +20,11 @@ from elman.checkpoints.atomic_files import write_atomically
 from elman.checkpoints.run_folder import MANIFEST, RunFolder
 from elman.errors import SettingError
 from elman.models.language import ModelOutput
-from elman.models.recurrent import RecurrentLanguageModel
-from elman.recipes.trained import open_trained
+from elman.models.learnt import LearntModel
+from elman.recipes.classifying import open_classifier
+from elman.recipes.tagging import open_tagger
+from elman.recipes.trained import open_trained, task_of
+from elman.recipes.translating import open_translator
 
 
 class Texts(NamedTuple):
@@ -145,7 +148,7 @@ def _exploding(model: nn.Module) -> None:
 def _saturated(model: nn.Module) -> None:
     for cell in _cells(model):
         for parameter in cell.parameters():
-            parameter.mul_(30.0)
+            parameter.mul_(100.0)
 
 
 def _closed(model: nn.Module) -> None:
@@ -196,18 +199,33 @@ WEIGHTS: Mapping[str, Callable[[nn.Module], None]] = MappingProxyType(
 )
 """Faults that are put into the weights of a trained recurrent model, in place."""
 
+GATES = ("saturated-gates", "closed-forget-gates", "dead-units")
+"""Those of them that a model of any task can have."""
+
 
 def plant_in_weights(path: Path, fault: str) -> None:
     """Change the weights of the run at `path`, which keep their digest and what they belong to.
 
     Raises `SettingError` for a fault that such a model cannot have.
     """
-    trained = open_trained(path)
+    model = _model_of(path)
     with torch.no_grad():
-        WEIGHTS[fault](trained.model)
+        WEIGHTS[fault](model)
     folder = RunFolder.open(path)
     _, record = folder.map_weights()
-    folder.save_weights(trained.model, update=record.update)
+    folder.save_weights(model, update=record.update)
+
+
+def _model_of(path: Path) -> LearntModel:
+    match task_of(path):
+        case "classify":
+            return open_classifier(path).models[0]
+        case "tag":
+            return open_tagger(path).model
+        case "translate":
+            return open_translator(path).models[0]
+        case _:
+            return open_trained(path).model
 
 
 def plant_in_state(path: Path) -> None:
@@ -235,9 +253,10 @@ def lines_by_chance(text: str, seed: int) -> str:
 
 
 def _cells(model: nn.Module) -> list[Cell]:
-    if not isinstance(model, RecurrentLanguageModel):
+    found = [module for module in model.modules() if isinstance(module, Cell)]
+    if not found:
         raise SettingError("only a recurrent model can have this fault")
-    return [model.stack.cell(layer) for layer in range(model.stack.num_layers)]
+    return found
 
 
 def deaf_to_lengths(model: nn.Module) -> RemovableHandle:

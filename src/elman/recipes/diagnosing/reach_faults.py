@@ -3,12 +3,13 @@
 import math
 
 from elman.evaluation.units import percent
-from elman.inspection.gate_statistics import GateStatistics, is_share
+from elman.inspection.gate_statistics import is_share
 from elman.inspection.gradient_reach import gradient_reach
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.diagnosing.evidence import Evidence
 from elman.recipes.diagnosing.fault import Fault
-from elman.recipes.diagnosing.passages import RECORDED, SHORT_REACH
+from elman.recipes.diagnosing.gates import RECORDED
+from elman.recipes.diagnosing.passages import SHORT_REACH
 
 IGNORED = 0.02
 """Nats that the token just read moves the next prediction by, at least."""
@@ -91,7 +92,7 @@ def _growth(evidence: Evidence) -> float | None:
 
 def saturated_gates(evidence: Evidence) -> Fault | None:
     """Find a layer whose gates and candidates stand at their ends nearly always."""
-    for layer, statistics in enumerate(_gates(evidence)):
+    for layer, where, statistics in evidence.gates:
         gates = {k: v for k, v in statistics.gates.items() if k != "preactivation"}
         ends = [
             float((moments.below_H + moments.above_H).mean())
@@ -101,7 +102,7 @@ def saturated_gates(evidence: Evidence) -> Fault | None:
         if share >= SATURATED:
             return Fault(
                 "saturated-gates",
-                f"in layer {layer + 1} {percent(share)} of the values stand at their ends, where "
+                f"in {where} {percent(share)} of the values stand at their ends, where "
                 "their derivatives are small",
                 "a lower training.learning_rate, training.weight_decay = 0.01 or model.layer_norm "
                 "= cell",
@@ -112,15 +113,14 @@ def saturated_gates(evidence: Evidence) -> Fault | None:
 
 def closed_forget_gates(evidence: Evidence) -> Fault | None:
     """Find a gated layer that keeps its memory for less than a token."""
-    for layer, statistics in enumerate(_gates(evidence)):
+    for layer, where, statistics in evidence.gates:
         if not any(map(is_share, statistics.gates)):
             continue
         longest = float(statistics.time_constants().nan_to_num(posinf=1e9).quantile(0.9))
         if longest < CLOSED:
             return Fault(
                 "closed-forget-gates",
-                f"in layer {layer + 1} nine of ten units forget all but 1/e within {longest:.2f} "
-                "tokens",
+                f"in {where} nine of ten units forget all but 1/e within {longest:.2f} tokens",
                 f"model.forget_bias = 1 or more (now {evidence.settings.model.forget_bias:g})",
                 {"layer": layer + 1, "time_constant": longest},
             )
@@ -129,13 +129,13 @@ def closed_forget_gates(evidence: Evidence) -> Fault | None:
 
 def dead_units(evidence: Evidence) -> Fault | None:
     """Find a layer many of whose units have the same value at every step."""
-    for layer, statistics in enumerate(_gates(evidence)):
+    for layer, where, statistics in evidence.gates:
         stuck_H = next(iter(statistics.state.values())).stuck()
         share = float(stuck_H.double().mean())
         if share >= DEAD:
             return Fault(
                 "dead-units",
-                f"{int(stuck_H.sum()):,} of the {len(stuck_H):,} units of layer {layer + 1} have "
+                f"{int(stuck_H.sum()):,} of the {len(stuck_H):,} units of {where} have "
                 "the same value at every step",
                 "a lower training.learning_rate or another model.activation; a smaller "
                 "model.hidden_size does as well",
@@ -169,7 +169,3 @@ def window_too_short(evidence: Evidence) -> Fault | None:
 def _recurrent(evidence: Evidence) -> RecurrentLanguageModel | None:
     model = None if evidence.trained is None else evidence.trained.model
     return model if isinstance(model, RecurrentLanguageModel) else None
-
-
-def _gates(evidence: Evidence) -> tuple[GateStatistics, ...]:
-    return () if evidence.passages is None else evidence.passages.gates

@@ -1,48 +1,123 @@
 """What a classifier, tagger or translating run learns from and is held against, row by row."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from elman.checkpoints.run_folder import RunFolder
 from elman.errors import RunError
+from elman.layers.stack import RecurrentStack
 from elman.recipes.classify import ClassifyTask
-from elman.recipes.preparing import PartName
+from elman.recipes.classifying import open_classifier
+from elman.recipes.diagnosing.gates import RECORDED, GatesOfLayer, gates_over
+from elman.recipes.prepared_rows import PreparedRows, RowPart
+from elman.recipes.preparing import PART_NAMES, PartName
 from elman.recipes.tag import TagTask
+from elman.recipes.tagging import open_tagger
 from elman.recipes.translate import TranslateTask
+from elman.recipes.translating import open_translator
 
 RowsByPart = Mapping[PartName, tuple[bytes, ...]]
 """What is read of each row, the answer left out."""
 
+_Part = TypeVar("_Part", bound=RowPart)
 
-def rows_by_part(folder: RunFolder, recorded: Mapping[str, object]) -> RowsByPart:
+
+class RowEvidence(NamedTuple):
+    """The rows of every part, and the gates of what reads them; of a translating run its encoder's.
+
+    gates: over rows of the first held-out part, or else of training; none where no model was run.
+    """
+
+    parts: RowsByPart
+    gates: tuple[GatesOfLayer, ...]
+
+
+class _Read(NamedTuple):
+    """Rows read again. `layers` opens the run: its stack, and what that reads of some rows."""
+
+    facts: Mapping[str, object]
+    parts: RowsByPart
+    layers: Callable[[], tuple[RecurrentStack, Iterator[Tensor]]]
+
+
+def row_evidence(
+    folder: RunFolder, recorded: Mapping[str, object], *, may_run: bool
+) -> RowEvidence:
     """Return the rows that the run began with, read again from its files.
 
-    `recorded` is the section `data` of the manifest. Raises `DataError` where files cannot be read,
-    and `RunError` where they are no longer those.
+    `recorded` is the section `data` of the manifest; the model is run where it may. Raises
+    `DataError` where files cannot be read, and `RunError` where they are no longer those.
     """
+    readers = {"classify": _labels, "tag": _tags, "translate": _pairs}
     with tempfile.TemporaryDirectory(prefix="elman-") as scratch:
-        facts, rows = _prepared(folder, Path(scratch))
-    if facts != recorded:
-        raise RunError("other rows are in the files than the run began with")
-    return rows
+        read = readers[folder.settings.model.task](folder, Path(scratch))
+        if read.facts != recorded:
+            raise RunError("other rows are in the files than the run began with")
+        return RowEvidence(read.parts, gates_over(*read.layers()) if may_run else ())
 
 
-def _prepared(folder: RunFolder, scratch: Path) -> tuple[Mapping[str, object], RowsByPart]:
-    settings = folder.settings
-    if settings.model.task == "classify":
-        labels = ClassifyTask().prepare(settings, scratch)
-        return labels.facts(), {
-            name: tuple(part.rows.row(row).tobytes() for row in range(part.num_rows))
-            for name, part in labels.parts.items()
-        }
-    if settings.model.task == "tag":
-        tags = TagTask().prepare(settings, scratch)
-        return tags.facts(), {
-            name: tuple("\0".join(row.tokens).encode() for row in part.rows)
-            for name, part in tags.parts.items()
-        }
-    pairs = TranslateTask().prepare(settings, scratch)
-    return pairs.facts(), {
-        name: tuple(line.tobytes() for line in part.sources) for name, part in pairs.parts.items()
+def _labels(folder: RunFolder, scratch: Path) -> _Read:
+    prepared = ClassifyTask().prepare(folder.settings, scratch)
+
+    def layers() -> tuple[RecurrentStack, Iterator[Tensor]]:
+        encoder, rows = open_classifier(folder.path).models[0].encoder, _looked_at(prepared).rows
+        numbers = _some(rows.lengths_N.tolist())
+        return encoder.stack, (
+            encoder.inputs(rows.padded(np.array([number]))[0]) for number in numbers
+        )
+
+    parts = prepared.parts.items()
+    rows = {name: tuple(row.tobytes() for row in part.each_row()) for name, part in parts}
+    return _Read(prepared.facts(), rows, layers)
+
+
+def _tags(folder: RunFolder, scratch: Path) -> _Read:
+    prepared = TagTask().prepare(folder.settings, scratch)
+
+    def layers() -> tuple[RecurrentStack, Iterator[Tensor]]:
+        tagger, rows = open_tagger(folder.path), _looked_at(prepared).rows
+        sentences = [rows[number].tokens for number in _some(len(row.tokens) for row in rows)]
+        return tagger.model.encoder.stack, (
+            tagger.model.inputs(tagger.vocabulary.batch([tokens]), plan=tagger.plan)
+            for tokens in sentences
+        )
+
+    parts = prepared.parts.items()
+    rows = {
+        name: tuple("\0".join(row.tokens).encode() for row in part.rows) for name, part in parts
     }
+    return _Read(prepared.facts(), rows, layers)
+
+
+def _pairs(folder: RunFolder, scratch: Path) -> _Read:
+    prepared = TranslateTask().prepare(folder.settings, scratch)
+
+    def layers() -> tuple[RecurrentStack, Iterator[Tensor]]:
+        encoder = open_translator(folder.path).models[0].encoder
+        sources = _looked_at(prepared).sources
+        lines = [sources.line(number) for number in _some(sources.lengths_N.tolist())]
+        return encoder.stack, (
+            encoder.inputs(torch.from_numpy(line.astype(np.int64)).unsqueeze(0)) for line in lines
+        )
+
+    parts = prepared.parts.items()
+    rows = {name: tuple(line.tobytes() for line in part.sources) for name, part in parts}
+    return _Read(prepared.facts(), rows, layers)
+
+
+def _looked_at(prepared: PreparedRows[_Part, Any]) -> _Part:
+    """Return the first held-out part, or else the one that is learnt from."""
+    parts = prepared.parts
+    return next(parts[name] for name in (*PART_NAMES[1:], "train") if name in parts)
+
+
+def _some(lengths: Iterable[int]) -> list[int]:
+    """Return the numbers of `RECORDED` rows at most, spread over all that are not empty."""
+    filled = [number for number, length in enumerate(lengths) if length]
+    return filled[:: max(1, -(-len(filled) // RECORDED))]

@@ -1,0 +1,103 @@
+"""Gates of classifiers, taggers and readers of sources: each fault where it was planted, alone."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from elman.recipes.classify import ClassifyTask
+from elman.recipes.diagnosing.diagnosis import diagnosis_of
+from elman.recipes.diagnosing.planting import GATES, plant_in_weights
+from elman.recipes.learning import TrainRequest, start_run, train_run
+from elman.recipes.tag import TagTask
+from elman.recipes.task import Task
+from elman.recipes.translate import TranslateTask
+
+WORDS = ("the", "old", "river", "runs", "past", "a", "quiet", "house", "and", "cold", "hills")
+SMALL = (
+    *("model.hidden_size=24", "training.threads=1"),
+    *("training.updates=60", "training.batch_size=16"),
+)
+TASKS: dict[str, tuple[Task, str, tuple[str, ...]]] = {
+    "classify": (ClassifyTask(), "tsv", ("model.bidirectional=true", "model.num_layers=2")),
+    "series": (ClassifyTask(), "tsv", ("model.kind=gru", "model.input=series")),
+    "tag": (TagTask(), "conll", ("model.kind=gru", "model.scheme=auto")),
+    "translate": (TranslateTask(), "tsv", ("text.level=char",)),
+}
+
+
+def sentence(number: int) -> list[str]:
+    """Words in an order of its own: no two of the first thousand are alike."""
+    return [WORDS[(number * step + number // 11) % len(WORDS)] for step in range(3, 9)] + [
+        f"n{number}"
+    ]
+
+
+def series(number: int) -> str:
+    """A row of eight numbers."""
+    numbers = [(number * step) % 17 / 4 + number / 300 for step in range(1, 9)]
+    return "\t".join((*map(str, numbers), "odd" if number % 2 else "even")) + "\n"
+
+
+def rows_of(task: str) -> str:
+    """Three hundred rows, each unlike all others."""
+    sentences = list(map(sentence, range(300)))
+    if task == "classify":
+        rows = [
+            f"{' '.join(each)}\t{'odd' if n % 2 else 'even'}" for n, each in enumerate(sentences)
+        ]
+        return "\n".join(["text\tlabel", *rows]) + "\n"
+    if task == "series":
+        return "".join(map(series, range(300)))
+    if task == "tag":
+        return "\n".join(
+            "".join(f"{word}\t{'A' if len(word) > 3 else 'B'}\n" for word in each)
+            for each in sentences
+        )
+    return "".join(f"{' '.join(each)}\t{' '.join(reversed(each))}\n" for each in sentences)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A healthy run of each task. Read them, do not change them."""
+    folder = tmp_path_factory.mktemp("row-runs")
+    for name, (task, ending, overrides) in TASKS.items():
+        data = folder / f"{name}.{ending}"
+        data.write_text(rows_of(name), encoding="utf-8")
+        settings = (f'data.train=["{data}"]', "data.test_fraction=0", "data.valid_fraction=0.35")
+        run = start_run(
+            task, TrainRequest(folder / name, overrides=(*settings, *SMALL, *overrides))
+        )
+        train_run(
+            run,
+            on_event=lambda event: None,
+            should_stop=lambda: False,
+            before_scoring=lambda: None,
+            on_scored=lambda count: None,
+        )
+    return folder
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_gates_of_a_healthy_run_are_asked_about_and_nothing_is_found(runs: Path, task: str) -> None:
+    found = diagnosis_of(runs / task)
+    assert set(GATES) <= set(found.asked)
+    assert not set(GATES) & set(found.names)
+
+
+@pytest.mark.parametrize("fault", GATES)
+@pytest.mark.parametrize("task", TASKS)
+def test_a_fault_planted_in_its_gates_is_found(
+    runs: Path, tmp_path: Path, task: str, fault: str
+) -> None:
+    shutil.copytree(runs / task, tmp_path / "run")
+    plant_in_weights(tmp_path / "run", fault)
+    assert fault in diagnosis_of(tmp_path / "run").names
+
+
+def test_weights_whose_products_are_no_numbers_are_broken(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "classify", tmp_path / "run")
+    plant_in_weights(tmp_path / "run", "broken-weights")
+    found = diagnosis_of(tmp_path / "run")
+    assert "broken-weights" in found.names
+    assert not set(GATES) & set(found.asked)
