@@ -52,3 +52,11 @@ def test_another_file_is_refused(text: str) -> None:
 def test_no_number_cannot_be_scaled_by() -> None:
     with pytest.raises(DataError, match="no number"):
         SeriesScaling.of([[], []])
+
+
+@pytest.mark.parametrize("far", [1e300, -1e39, 3e19])
+def test_a_number_that_a_model_cannot_reckon_with_is_refused(far: float) -> None:
+    scaling = SeriesScaling(1.0, 2.0, 3)
+    assert scaling.scale((1.0, 1e18)).tolist() == pytest.approx([0.0, 5e17])
+    with pytest.raises(DataError, match="too far from those"):
+        scaling.scale((1.0, far, 2.0))

@@ -210,6 +210,8 @@ def test_a_series_is_shown_number_by_number(elman: Elman, series_run: Path) -> N
             "--at must be a token of the sentence; got 3; allowed: 1 to 2",
         ),
         ("series_run", ["1 two"], "a run of series reads numbers; got 'two'"),
+        ("series_run", ["1,,2"], "a run of series reads numbers; got ''"),
+        ("series_run", ["1 1e300"], "too far from those that were learnt from; got 1e+300"),
         ("series_run", ["1", "--show", "attention"], "has no attention to look at; got model.pool"),
         ("stream_run", ["the", "--show", "attention"], "a run of elman train lm has no such view"),
     ],
@@ -222,6 +224,16 @@ def test_what_has_no_meaning_for_a_task_is_one_line(
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_a_mark_of_byte_order_before_supplied_weights_is_passed_over(
+    elman: Elman, tmp_path: Path
+) -> None:
+    marked = tmp_path / "marked.json"
+    marked.write_bytes(b"\xef\xbb\xbf" + FIXTURE.read_bytes())
+    done = elman("inspect", marked, "blue key is", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["answer"] == "blue"
 
 
 @pytest.mark.parametrize("fillers", [0, 6])

@@ -13,6 +13,9 @@ from elman.errors import DataError, RunError
 
 SCALING_SCHEMA = 1
 
+FARTHEST = 1e18
+"""Deviations from the mean: the square of a scaled number is still one of float32."""
+
 
 @dataclass(frozen=True)
 class SeriesScaling:
@@ -82,6 +85,16 @@ class SeriesScaling:
         return json.dumps(whole, indent=1) + "\n"
 
     def scale(self, values: Sequence[float]) -> npt.NDArray[np.float32]:
-        """Return the scaled numbers [T]; subtracted and divided in float64."""
-        values_T = np.asarray(values, dtype=np.float64)
-        return ((values_T - self.mean) / self.deviation).astype(np.float32)
+        """Return the scaled numbers [T]; subtracted and divided in float64.
+
+        Raises `DataError` for one too far away for a model to reckon with.
+        """
+        scaled_T = (np.asarray(values, dtype=np.float64) - self.mean) / self.deviation
+        far_T = ~(np.abs(scaled_T) <= FARTHEST)
+        if far_T.any():
+            raise DataError(
+                "a number is too far from those that were learnt from",
+                got=f"{values[int(far_T.argmax())]:g}",
+                allowed=f"{FARTHEST:g} deviations ({self.deviation:g} each) from {self.mean:g}",
+            )
+        return scaled_T.astype(np.float32)

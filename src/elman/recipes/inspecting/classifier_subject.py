@@ -239,7 +239,7 @@ def _of_text(
 
 def _numbers(text: str) -> tuple[str, ...]:
     """Return the numbers of a text, parted by blanks or commas."""
-    found = tuple(part for part in re.split(r"[\s,]+", text) if part)
+    found = tuple(re.split(r"\s*,\s*|\s+", text.strip())) if text.strip() else ()
     for part in found:
         if not is_number(part) or not math.isfinite(float(part)):
             raise DataError(

@@ -154,7 +154,7 @@ def _is_long(value: Fraction) -> bool:
 
 def _file_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(
             f"{path} must be a JSON file of supplied weights", got="bytes that are no UTF-8"
