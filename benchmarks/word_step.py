@@ -33,7 +33,7 @@ from elman.recipes.benchmark.machine import matrix_peak
 from elman.recipes.benchmark.memory import SIDES, peak_bytes_of
 from elman.recipes.benchmark.rows import FULL, ModelSizes
 from elman.recipes.benchmark.timing import Stopwatch
-from elman.recipes.benchmark.word import (
+from elman.recipes.benchmark.word_training import (
     BATCH_SIZE,
     DROPOUT,
     WINDOW,

@@ -14,7 +14,7 @@ from elman.cells.cell import Cell, CellState
 from elman.kernels.dispatch import KernelPlan
 from elman.kernels.native_generation import WeightPrecision
 from elman.layers.recurrence import recur
-from elman.recipes.benchmark import recurrences, word
+from elman.recipes.benchmark import recurrences, word, word_training
 from elman.recipes.benchmark.generation import (
     FIRST_ID,
     GenerationSide,
@@ -30,7 +30,8 @@ from elman.recipes.benchmark.rows import RECURRENT_KEYS, Mode, ModelSizes, Shape
 from elman.recipes.benchmark.timing import Stopwatch
 from elman.recipes.benchmark.torch_generation import nats_below_best, torch_loops
 from elman.recipes.benchmark.torch_word_model import TorchWordTraining
-from elman.recipes.benchmark.word import loss_difference, zipf_ids
+from elman.recipes.benchmark.word import loss_difference
+from elman.recipes.benchmark.word_training import zipf_ids
 from elman.recipes.benchmark.workbench import Workbench
 from elman.training.loop import Trainer
 
@@ -192,10 +193,10 @@ def test_updates_that_are_a_hundredth_too_long_are_seen(monkeypatch: pytest.Monk
 def test_words_of_the_made_up_text_are_unevenly_frequent() -> None:
     ids_N = zipf_ids(50)
     counts_V = torch.bincount(torch.from_numpy(ids_N), minlength=50)
-    expected_V = 1.0 / (torch.arange(1, 51) + word.ZIPF_SHIFT)
+    expected_V = 1.0 / (torch.arange(1, 51) + word_training.ZIPF_SHIFT)
     expected_V *= len(ids_N) / expected_V.sum()
     assert float((counts_V - expected_V).abs().div(expected_V.sqrt()).max()) < 5.0
-    assert (len(ids_N) - 1) % (word.BATCH_SIZE * word.WINDOW) == 0
+    assert (len(ids_N) - 1) % (word_training.BATCH_SIZE * word_training.WINDOW) == 0
 
 
 def test_peak_memory_is_that_of_a_process_of_its_own() -> None:

@@ -76,7 +76,7 @@ def answer() -> None:
     """Do what the JSON object in the first argument asks for; print the measured bytes as JSON."""
     import torch
 
-    from elman.recipes.benchmark.word import DROPOUT, elman_training, torch_training
+    from elman.recipes.benchmark.word_training import DROPOUT, elman_training, torch_training
 
     request = json.loads(sys.argv[1])
     torch.set_num_threads(request["threads"])
