@@ -257,13 +257,17 @@ def test_weights_and_state_are_not_taken_for_one_another(tmp_path: Path, make_ru
     assert "does not hold weights; got training state" in message
 
 
-def test_leftovers_are_not_read_and_go_away_on_resuming(tmp_path: Path, make_run: MakeRun) -> None:
+def test_leftovers_are_not_read_and_go_away_once_they_are_tidied(
+    tmp_path: Path, make_run: MakeRun
+) -> None:
     run = make_run(tmp_path / "run")
     leftover = run.path / "state.safetensors.99.tmp"
     leftover.write_bytes((run.path / "state.safetensors").read_bytes()[:100])
     RunFolder.open(run.path)
     assert leftover.exists(), "a reader must not delete what a trainer may be writing"
-    assert RunFolder.open(run.path, purpose="resume").load_state().facts["update"] == 9
+    folder = RunFolder.open(run.path, purpose="resume")
+    assert folder.load_state().facts["update"] == 9
+    folder.tidy()
     assert not leftover.exists()
 
 

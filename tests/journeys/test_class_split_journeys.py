@@ -91,7 +91,8 @@ def test_an_interrupted_run_goes_on_with_its_places(
     from safetensors.torch import load_file
 
     from elman.recipes.language_model import LanguageTask
-    from elman.recipes.learning import TrainRequest, resume_run, start_run, train_run
+    from elman.recipes.learning import resume_run, start_run, train_run
+    from elman.recipes.training_request import TrainRequest
 
     def start(name: str):
         given = [item.removeprefix("--set=") for item in SPLIT]

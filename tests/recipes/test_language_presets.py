@@ -9,7 +9,7 @@ from elman.config.toml_file import apply_overrides
 from elman.errors import SettingError
 from elman.recipes.language_model import LanguageTask
 from elman.recipes.language_presets import CHARACTERS, WORDS
-from elman.recipes.learning import TrainRequest, merged_settings
+from elman.recipes.training_request import TrainRequest, merged_settings
 
 SIZES = ("small", "medium", "large")
 

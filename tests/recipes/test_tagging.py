@@ -8,10 +8,11 @@ import torch
 from elman.config.toml_file import apply_overrides
 from elman.evaluation.tag_report import tag_figures
 from elman.kernels.dispatch import KernelPlan
-from elman.recipes.learning import TrainRequest, start_run, train_run
+from elman.recipes.learning import start_run, train_run
 from elman.recipes.tag import BASE, TagTask
 from elman.recipes.tag_vocabulary import learn_vocabulary
 from elman.recipes.tagging import TrainedTagger, new_tagger, open_tagger, tag_report
+from elman.recipes.training_request import TrainRequest
 from elman.training.tag_objective import TagObjective, unknown_rates
 
 NAMES = ("Ann", "Bob", "Cid", "Dora", "Eve")

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from elman.config.toml_file import apply_overrides
-from elman.recipes.learning import TrainRequest, start_run, train_run
+from elman.recipes.learning import start_run, train_run
 from elman.recipes.predicting import predict_file
 from elman.recipes.prediction_request import PredictRequest
 from elman.recipes.tag import BASE, TagTask
 from elman.recipes.tag_preparing import prepare_tags
 from elman.recipes.tagging import open_tagger, score_tagged
+from elman.recipes.training_request import TrainRequest
 
 UPOS = 3
 NUM_SENTENCES = 150

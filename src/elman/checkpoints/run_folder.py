@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
@@ -19,6 +20,7 @@ from elman.checkpoints.atomic_files import (
 from elman.checkpoints.belonging import DIRECTION, Belonging, check_belonging
 from elman.checkpoints.manifest import Manifest, manifest_from_json, manifest_to_json
 from elman.checkpoints.metrics_file import append_row, keep_rows_until, read_rows, sync_rows
+from elman.checkpoints.run_lock import LOCK, make_run_folder
 from elman.checkpoints.training_state import (
     SavedState,
     read_state_belonging,
@@ -80,12 +82,10 @@ class RunFolder:
         Raises `RunError` where there is a file, or a folder that holds something.
         """
         folder = Path(path)
-        if folder.exists() and not folder.is_dir():
-            raise RunError(f"{folder} must be a folder for the run", got="a file")
+        make_run_folder(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             _clear_unbegun(folder)
-            remaining = set(folder.iterdir()) - set(leftovers(folder, RUN_FILES))
+            remaining = set(folder.iterdir()) - set(leftovers(folder, RUN_FILES)) - {folder / LOCK}
         except OSError as error:
             raise RunError(
                 f"cannot make the folder {folder}", got=error.strerror or str(error)
@@ -105,8 +105,7 @@ class RunFolder:
     def open(cls, path: str | Path, *, purpose: Literal["use", "resume"] = "use") -> "RunFolder":
         """Return the run at `path` once all that `purpose` needs is there and fits together.
 
-        use: settings, vocabulary and weights. resume: settings, vocabulary and training state; it
-        deletes what a killed save has left, so it is for the one process that goes on training.
+        use: settings, vocabulary and weights. resume: settings, vocabulary and training state.
         Headers are read, tensors are not. Raises `RunError` naming what is missing or does not
         belong, and what to do.
         """
@@ -122,7 +121,6 @@ class RunFolder:
             run._check(read_weights_record(folder / WEIGHTS).belonging, WEIGHTS)
         if purpose == "resume":
             run._check(read_state_belonging(folder / STATE), STATE)
-            remove_leftovers(folder, RUN_FILES)
         return run
 
     @property
@@ -173,14 +171,20 @@ class RunFolder:
         self._settings = settings
         self._vocabularies = {name: vocabularies[name] for name in names}
 
+    def tidy(self) -> None:
+        """Delete what a killed save has left. Only for the process that has the run's lock."""
+        remove_leftovers(self.path, RUN_FILES)
+
     def discard(self) -> None:
         """Take away what this run has written, and the folder where nothing else is in it."""
         shutil.rmtree(self.path / CACHE, ignore_errors=True)
-        remove_leftovers(self.path, RUN_FILES)
+        self.tidy()
         for name in RUN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        if not any(self.path.iterdir()):
-            self.path.rmdir()
+        if set(self.path.iterdir()) <= {self.path / LOCK}:
+            (self.path / LOCK).unlink(missing_ok=True)
+            with suppress(OSError):  # another process has come in since
+                self.path.rmdir()
 
     def save_weights(self, model: nn.Module, *, update: int) -> str:
         """Put the weights of `model`, as they are after `update`, in place of those kept so far."""
@@ -281,6 +285,7 @@ def _clear_unbegun(folder: Path) -> None:
     is nothing to go on from, and nothing was learnt.
     """
     found = {path.name for path in folder.iterdir() if path not in leftovers(folder, RUN_FILES)}
+    found -= {LOCK}
     if CACHE in found and found <= {CACHE, CONFIG, *VOCABULARIES, MANIFEST}:
         shutil.rmtree(folder / CACHE)
         for name in found - {CACHE}:

@@ -14,6 +14,7 @@ from elman.checkpoints.atomic_files import read_utf8
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import TOKENIZER, RunFolder
+from elman.checkpoints.run_lock import RunLock
 from elman.config.kind_checks import CELL_KINDS
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
@@ -204,19 +205,19 @@ def _save(
     out: Path,
 ) -> None:
     """Make the run folder of a model that was trained elsewhere."""
-    folder = RunFolder.create(out)
-    folder.begin(
-        Settings(text=tokenizer.settings, model=settings), {TOKENIZER: tokenizer.to_json()}
+    manifest = Manifest(
+        sizes={"parameters": model.parameter_count(), "vocabulary": len(tokenizer.vocabulary)},
+        data={"imported_from": source},
+        vocabulary={"sha256": tokenizer.digest()},
+        results={"model": model.describe(), "proof": proof.to_json()},
     )
-    folder.save_weights(model, update=0)
-    folder.write_manifest(
-        Manifest(
-            sizes={"parameters": model.parameter_count(), "vocabulary": len(tokenizer.vocabulary)},
-            data={"imported_from": source},
-            vocabulary={"sha256": tokenizer.digest()},
-            results={"model": model.describe(), "proof": proof.to_json()},
+    with RunLock.take(out):
+        folder = RunFolder.create(out)
+        folder.begin(
+            Settings(text=tokenizer.settings, model=settings), {TOKENIZER: tokenizer.to_json()}
         )
-    )
+        folder.save_weights(model, update=0)
+        folder.write_manifest(manifest)
 
 
 def _import_counts(request: ImportRequest, out: Path) -> Conversion:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.checkpoints.run_folder import CACHE, RunFolder, is_finished
+from elman.checkpoints.run_lock import RunLock
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings
 from elman.data.token_array import LineArray
@@ -23,9 +24,10 @@ from elman.models.ngram.smoothing import Estimate, SmoothingOptions, estimate
 from elman.models.ngram_model import NgramLanguageModel
 from elman.recipes.held_out import held_out_scores, stream_boundary
 from elman.recipes.language_model import LanguageTask
-from elman.recipes.learning import TrainRequest, merged_settings, write_run_manifest
+from elman.recipes.learning import new_run_folder, write_run_manifest
 from elman.recipes.preparing import Part, PreparedText, prepare_text
 from elman.recipes.text_notices import FEW_TOKENS
+from elman.recipes.training_request import TrainRequest, merged_settings
 from elman.text.vocabulary import Vocabulary
 
 MOST_ORDER: Mapping[str, int] = MappingProxyType({"char": 12, "byte": 12, "bpe": 8, "word": 6})
@@ -49,6 +51,7 @@ class CountRun:
     """A count model that was made and saved, before its scores."""
 
     folder: RunFolder
+    lock: RunLock
     settings: Settings
     prepared: PreparedText
     model: NgramLanguageModel
@@ -71,7 +74,8 @@ def count_run(
         raise SettingError(
             "counting takes the time that it takes", got="--budget", hint="leave it out"
         )
-    folder = RunFolder.create(request.out)
+    lock = RunLock.take(request.out)
+    folder = new_run_folder(request.out, lock)
     cache = folder.path / CACHE
     try:
         cache.mkdir(exist_ok=True)
@@ -88,8 +92,9 @@ def count_run(
         folder.save_weights(model, update=0)
     except BaseException:
         folder.discard()
+        lock.release()
         raise
-    return CountRun(folder, settings, prepared, model, tried, found.notices, request.started)
+    return CountRun(folder, lock, settings, prepared, model, tried, found.notices, request.started)
 
 
 def is_counted(request: TrainRequest) -> bool:
@@ -115,6 +120,11 @@ def scored_count_run(
 
     A run whose scoring is stopped is taken away: counting anew takes seconds.
     """
+    with run.lock:
+        return _scored(run, on_scored)
+
+
+def _scored(run: CountRun, on_scored: Callable[[int], None]) -> Mapping[str, Mapping[str, object]]:
     try:
         found = held_out_scores(run.model, run.settings, run.prepared, KernelPlan(), on_scored)
     except BaseException:

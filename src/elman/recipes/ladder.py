@@ -23,7 +23,7 @@ from elman.data.splits import line_starts, split_lines, split_stream
 from elman.errors import DataError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.language_model import LanguageTask
-from elman.recipes.learning import TrainRequest, merged_settings
+from elman.recipes.training_request import TrainRequest, merged_settings
 
 Repeats: TypeAlias = Literal["keep", "drop"]
 

@@ -11,14 +11,19 @@ import torch
 
 from elman.checkpoints.manifest import Manifest
 from elman.checkpoints.run_folder import CACHE, RunFolder
-from elman.config.checks import check_settings
+from elman.checkpoints.run_lock import RunLock
 from elman.config.settings import Settings
-from elman.config.toml_file import apply_overrides, settings_from_toml
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.learnt import LearntModel
 from elman.recipes.sizing import MOST_EPOCHS, notices_of_precision, precision_of
 from elman.recipes.task import BatchT, ModelT, Prepared, PreparedT, Task
+from elman.recipes.training_request import (
+    TrainRequest,
+    merged_settings,
+    suggestions_beneath,
+    without_other_rates,
+)
 from elman.training.budget import updates_for_budget
 from elman.training.events import TrainingEvent
 from elman.training.fitting import FitReport, fit
@@ -30,28 +35,12 @@ FEWEST_UPDATES = 100
 
 
 @dataclass(frozen=True)
-class TrainRequest:
-    """What a person asked for. `config_text` is TOML; `overrides` come after it.
-
-    `preset` names settings of the task that lie beneath both, empty for none. `started` is the
-    `time.monotonic` that `budget_seconds` counts from.
-    """
-
-    out: Path
-    config_text: str = ""
-    config_name: str = "the configuration"
-    overrides: tuple[str, ...] = ()
-    preset: str = ""
-    budget_seconds: float | None = None
-    started: float = 0.0
-
-
-@dataclass(frozen=True)
 class Run(Generic[PreparedT, ModelT, BatchT]):
-    """A run ready to train, or to go on training."""
+    """A run ready to train, or to go on training, in a folder that no other process writes in."""
 
     task: Task[PreparedT, ModelT, BatchT]
     folder: RunFolder
+    lock: RunLock
     settings: Settings
     prepared: PreparedT
     trainer: Trainer[ModelT, BatchT]
@@ -90,7 +79,8 @@ def start_run(
     could not begin is taken away again.
     """
     early = merged_settings(task, request, ())
-    folder = RunFolder.create(request.out)
+    lock = RunLock.take(request.out)
+    folder = new_run_folder(request.out, lock)
     cache = folder.path / CACHE
     try:
         cache.mkdir(exist_ok=True)
@@ -98,13 +88,25 @@ def start_run(
         first = () if request.config_text else task.first_suggestions(early, cache)
         early = merged_settings(task, request, first)
         prepared = task.prepare(early, cache)
-        more = _agreeing(task, request, _suggestions(task, request, early, prepared))
+        more = without_other_rates(
+            task, request, suggestions_beneath(task, request, early, prepared)
+        )
         settings = merged_settings(task, request, (*first, *more))
         if request.budget_seconds is not None:
             on_stage("measuring how fast this machine is …")
-        return _begin(task, request, folder, settings, prepared)
+        return _begin(task, request, folder, lock, settings, prepared)
     except BaseException:
         folder.discard()
+        lock.release()
+        raise
+
+
+def new_run_folder(out: Path, lock: RunLock) -> RunFolder:
+    """Make the folder of a run under its lock, which is let go where that cannot be."""
+    try:
+        return RunFolder.create(out)
+    except BaseException:
+        lock.release()
         raise
 
 
@@ -130,12 +132,24 @@ def finished_report(task: Task[Any, Any, Any], out: Path) -> TrainReport | None:
 def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[PreparedT, ModelT, BatchT]:
     """Return the interrupted run at `out`, at the update it was saved after.
 
-    Raises `RunError` where it is not one of this task, and where its data are no longer what they
-    were.
+    Raises `RunError` where it is not one of this task, where its data are no longer what they were,
+    and where another process trains it.
     """
-    folder = RunFolder.open(out, purpose="resume")
+    RunFolder.open(out, purpose="resume")
+    lock = RunLock.take(out)
+    try:
+        return _resumed(task, RunFolder.open(out, purpose="resume"), lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _resumed(
+    task: Task[PreparedT, ModelT, BatchT], folder: RunFolder, lock: RunLock
+) -> Run[PreparedT, ModelT, BatchT]:
     settings = folder.settings
-    _require_task(task, settings, out)
+    _require_task(task, settings, folder.path)
+    folder.tidy()
     torch.set_num_threads(settings.training.threads)
     manifest = folder.read_manifest()
     prepared = task.reopen(folder, manifest.data)
@@ -145,7 +159,7 @@ def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[Prepared
     trainer.restore(TrainerState(saved.tensors, saved.facts))
     folder.keep_metrics_until(trainer.update)
     notices += plan.notices_beside(manifest.kernels)
-    return Run(task, folder, settings, prepared, trainer, notices)
+    return Run(task, folder, lock, settings, prepared, trainer, notices)
 
 
 def _require_task(task: Task[Any, Any, Any], settings: Settings, out: Path) -> None:
@@ -168,8 +182,19 @@ def train_run(
     """Train `run` to its end, or until `should_stop`; then score the best weights exactly.
 
     An interrupted run is saved and not scored. `on_scored` is told how many tokens of the held-out
-    text have been scored, again and again.
+    text have been scored, again and again. However it ends, others may have the folder after it.
     """
+    with run.lock:
+        return _train(run, on_event, should_stop, before_scoring, on_scored)
+
+
+def _train(
+    run: Run[PreparedT, ModelT, BatchT],
+    on_event: Callable[[TrainingEvent], None],
+    should_stop: Callable[[], bool],
+    before_scoring: Callable[[], None],
+    on_scored: Callable[[int], None],
+) -> TrainReport:
     folder, trainer = run.folder, run.trainer
 
     def observe(event: TrainingEvent) -> None:
@@ -206,53 +231,11 @@ def train_run(
     return TrainReport(report, scores, folder.path)
 
 
-def _suggestions(
-    task: Task[PreparedT, ModelT, BatchT],
-    request: TrainRequest,
-    early: Settings,
-    prepared: PreparedT,
-) -> tuple[str, ...]:
-    """Return sizes that fit the data; none beneath a settings file, which means what it says."""
-    if not request.config_text:
-        return task.suggestions(early, prepared, budget_seconds=request.budget_seconds)
-    given = early.training.epochs or early.training.updates or request.budget_seconds is not None
-    return () if given else ("training.epochs=10",)
-
-
-def _agreeing(
-    task: Task[Any, Any, Any], request: TrainRequest, suggestions: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return `suggestions` without a rate that is another optimiser's than the one asked for."""
-    rate, optimizer = "training.learning_rate=", "training.optimizer="
-    suggested = [one for one in suggestions if one.startswith(optimizer)]
-    found = merged_settings(task, request, suggestions).training.optimizer
-    if not suggested or suggested[-1] == f"{optimizer}{found}":
-        return suggestions
-    return tuple(one for one in suggestions if not one.startswith(rate))
-
-
-def merged_settings(
-    task: Task[Any, Any, Any], request: TrainRequest, suggestions: tuple[str, ...]
-) -> Settings:
-    """Return defaults, suggestions, the preset, the file, the overrides, in this order; checked."""
-
-    def given(beneath: Settings) -> Settings:
-        """Return what the file and the overrides make of the settings beneath them."""
-        text, name = request.config_text, request.config_name
-        return apply_overrides(settings_from_toml(text, name=name, base=beneath), request.overrides)
-
-    settings = apply_overrides(task.base, suggestions)
-    if request.preset:
-        settings = apply_overrides(settings, task.preset(request.preset, given(task.base)))
-    settings = given(settings)
-    check_settings(settings)
-    return replace(settings, data=task.lasting_names(settings.data))
-
-
 def _begin(
     task: Task[PreparedT, ModelT, BatchT],
     request: TrainRequest,
     folder: RunFolder,
+    lock: RunLock,
     settings: Settings,
     prepared: PreparedT,
 ) -> Run[PreparedT, ModelT, BatchT]:
@@ -273,7 +256,7 @@ def _begin(
         settings = _with_updates(settings, updates)
     trainer, more = _trainer(task, settings, prepared, plan, settings.training.updates)
     folder.begin(settings, prepared.vocabularies())
-    run = Run(task, folder, settings, prepared, trainer, (*notices, *more))
+    run = Run(task, folder, lock, settings, prepared, trainer, (*notices, *more))
     _write_manifest(run, {})
     state = trainer.state()
     folder.save_state(state.tensors, state.facts)

@@ -13,7 +13,7 @@ from elman.apps.cli.progress import stages
 from elman.apps.cli.train_options import Invocation
 from elman.config.text_settings import Level
 from elman.recipes.counting import CountRun, OrderTried, count_run, scored_count_run
-from elman.recipes.learning import TrainRequest
+from elman.recipes.training_request import TrainRequest
 
 
 def run_counting(request: TrainRequest, invocation: Invocation) -> int:

@@ -20,9 +20,10 @@ from elman.recipes.baselines import count_score
 from elman.recipes.corpus import BUILT_IN_PREFIX
 from elman.recipes.generating import Writer, WriteRequest
 from elman.recipes.language_model import LanguageModelRun
-from elman.recipes.learning import TrainReport, TrainRequest, start_run
+from elman.recipes.learning import TrainReport, start_run
 from elman.recipes.precision import pack
 from elman.recipes.trained import open_trained
+from elman.recipes.training_request import TrainRequest
 
 COUNT_ORDER = 5
 TEMPERATURE = 0.7

@@ -16,13 +16,13 @@ from elman.errors import DataError, SettingError
 from elman.recipes.learning import (
     Run,
     TrainReport,
-    TrainRequest,
     finished_report,
     resume_run,
     start_run,
     train_run,
 )
 from elman.recipes.task import BatchT, ModelT, PreparedT
+from elman.recipes.training_request import TrainRequest
 from elman.text.reading import read_text
 from elman.training.events import TrainingEvent, UpdateEvent, ValidationEvent
 
