@@ -8,9 +8,10 @@ import pytest
 from elman.recipes.classify import ClassifyTask
 from elman.recipes.diagnosing.diagnosis import diagnosis_of
 from elman.recipes.diagnosing.planting import GATES, plant_in_weights
-from elman.recipes.learning import TrainRequest, start_run, train_run
+from elman.recipes.learning import start_run, train_run
 from elman.recipes.tag import TagTask
 from elman.recipes.task import Task
+from elman.recipes.training_request import TrainRequest
 from elman.recipes.translate import TranslateTask
 
 WORDS = ("the", "old", "river", "runs", "past", "a", "quiet", "house", "and", "cold", "hills")
@@ -57,6 +58,18 @@ def rows_of(task: str) -> str:
     return "".join(f"{' '.join(each)}\t{' '.join(reversed(each))}\n" for each in sentences)
 
 
+def train(task: Task, out: Path, overrides: tuple[str, ...]) -> None:
+    """Make a small run."""
+    run = start_run(task, TrainRequest(out, overrides=(*SMALL, *overrides)))
+    train_run(
+        run,
+        on_event=lambda event: None,
+        should_stop=lambda: False,
+        before_scoring=lambda: None,
+        on_scored=lambda count: None,
+    )
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy run of each task. Read them, do not change them."""
@@ -65,16 +78,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         data = folder / f"{name}.{ending}"
         data.write_text(rows_of(name), encoding="utf-8")
         settings = (f'data.train=["{data}"]', "data.test_fraction=0", "data.valid_fraction=0.35")
-        run = start_run(
-            task, TrainRequest(folder / name, overrides=(*settings, *SMALL, *overrides))
-        )
-        train_run(
-            run,
-            on_event=lambda event: None,
-            should_stop=lambda: False,
-            before_scoring=lambda: None,
-            on_scored=lambda count: None,
-        )
+        train(task, folder / name, (*settings, *overrides))
     return folder
 
 
@@ -101,3 +105,14 @@ def test_weights_whose_products_are_no_numbers_are_broken(runs: Path, tmp_path: 
     found = diagnosis_of(tmp_path / "run")
     assert "broken-weights" in found.names
     assert not set(GATES) & set(found.asked)
+
+
+def test_a_row_with_another_answer_is_no_repetition(tmp_path: Path) -> None:
+    for name, answers in (("several", 3), ("one", 1)):
+        data = tmp_path / f"{name}.tsv"
+        rows = [(sentence(n // 3 * 3), n % answers) for n in range(300)]
+        data.write_text("".join(f"{' '.join(each)}\tanswer {n}\n" for each, n in rows))
+        settings = (f'data.train=["{data}"]', "data.test_fraction=0", "data.valid_fraction=0.35")
+        train(TranslateTask(), tmp_path / name, settings)
+    found = [diagnosis_of(tmp_path / name).names for name in ("several", "one")]
+    assert ["repeated-training-text" in names for names in found] == [False, True]

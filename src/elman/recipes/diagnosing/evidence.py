@@ -88,7 +88,8 @@ class Evidence:
 
     weights, carried: tensors by name, as the files have them. `state_error` is why the saved state
     is not one of this run, "" where it is. text, passages: of language models,
-    passages being held-out tokens that the model reads; rows, row_gates: of all others.
+    passages being held-out tokens that the model reads; rows, learnt_rows (with
+    their answers), row_gates: of all others.
     """
 
     folder: RunFolder
@@ -100,6 +101,7 @@ class Evidence:
     state_error: str
     text: TextEvidence | None
     rows: RowsByPart
+    learnt_rows: tuple[bytes, ...]
     row_gates: tuple[GatesOfLayer, ...]
     trained: TrainedModel | None
     passages: Passages | None
@@ -148,6 +150,7 @@ def evidence_of(path: Path) -> Evidence:
         left_out.append("there is no manifest: neither its data nor its end were looked at")
     text = None
     rows: RowsByPart = {}
+    learnt_rows: tuple[bytes, ...] = ()
     row_gates: tuple[GatesOfLayer, ...] = ()
     if manifest is not None:
         try:
@@ -155,7 +158,7 @@ def evidence_of(path: Path) -> Evidence:
             if is_language:
                 text = _text(folder, manifest.data)
             else:
-                rows, row_gates = row_evidence(folder, manifest.data, may_run=finite)
+                rows, learnt_rows, row_gates = row_evidence(folder, manifest.data, may_run=finite)
         except (ElmanError, OSError) as error:
             left_out.append(f"its data could not be read again, and were not looked at: {error}")
     trained = open_trained(path) if is_language and finite else None
@@ -178,6 +181,7 @@ def evidence_of(path: Path) -> Evidence:
         state_error,
         text,
         rows,
+        learnt_rows,
         row_gates,
         trained,
         passages,

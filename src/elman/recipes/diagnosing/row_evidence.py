@@ -31,18 +31,24 @@ _Part = TypeVar("_Part", bound=RowPart)
 class RowEvidence(NamedTuple):
     """The rows of every part, and the gates of what reads them; of a translating run its encoder's.
 
-    gates: over rows of the first held-out part, or else of training; none where no model was run.
+    learnt: the rows of training with their answers. gates: over rows of the first held-out part, or
+    else of training; none where no model was run.
     """
 
     parts: RowsByPart
+    learnt: tuple[bytes, ...]
     gates: tuple[GatesOfLayer, ...]
 
 
 class _Read(NamedTuple):
-    """Rows read again. `layers` opens the run: its stack, and what that reads of some rows."""
+    """Rows read again, and the answers of those of training.
+
+    `layers` opens the run: its stack, and what that reads of some rows.
+    """
 
     facts: Mapping[str, object]
     parts: RowsByPart
+    answers: Iterable[bytes]
     layers: Callable[[], tuple[RecurrentStack, Iterator[Tensor]]]
 
 
@@ -59,7 +65,9 @@ def row_evidence(
         read = readers[folder.settings.model.task](folder, Path(scratch))
         if read.facts != recorded:
             raise RunError("other rows are in the files than the run began with")
-        return RowEvidence(read.parts, gates_over(*read.layers()) if may_run else ())
+        rows = zip(read.parts["train"], read.answers, strict=True)
+        learnt = tuple(b"\0\0".join(row) for row in rows)
+        return RowEvidence(read.parts, learnt, gates_over(*read.layers()) if may_run else ())
 
 
 def _labels(folder: RunFolder, scratch: Path) -> _Read:
@@ -74,7 +82,8 @@ def _labels(folder: RunFolder, scratch: Path) -> _Read:
 
     parts = prepared.parts.items()
     rows = {name: tuple(row.tobytes() for row in part.each_row()) for name, part in parts}
-    return _Read(prepared.facts(), rows, layers)
+    answers = ("\0".join(labels).encode() for labels in prepared.parts["train"].gold)
+    return _Read(prepared.facts(), rows, answers, layers)
 
 
 def _tags(folder: RunFolder, scratch: Path) -> _Read:
@@ -92,7 +101,8 @@ def _tags(folder: RunFolder, scratch: Path) -> _Read:
     rows = {
         name: tuple("\0".join(row.tokens).encode() for row in part.rows) for name, part in parts
     }
-    return _Read(prepared.facts(), rows, layers)
+    answers = ("\0".join(row.tags).encode() for row in prepared.parts["train"].rows)
+    return _Read(prepared.facts(), rows, answers, layers)
 
 
 def _pairs(folder: RunFolder, scratch: Path) -> _Read:
@@ -108,7 +118,8 @@ def _pairs(folder: RunFolder, scratch: Path) -> _Read:
 
     parts = prepared.parts.items()
     rows = {name: tuple(line.tobytes() for line in part.sources) for name, part in parts}
-    return _Read(prepared.facts(), rows, layers)
+    answers = (line.tobytes() for line in prepared.parts["train"].targets)
+    return _Read(prepared.facts(), rows, answers, layers)
 
 
 def _looked_at(prepared: PreparedRows[_Part, Any]) -> _Part:

@@ -24,8 +24,8 @@ def rows_in_training(evidence: Evidence) -> Fault | None:
 
 
 def repeated_rows(evidence: Evidence) -> Fault | None:
-    """Find training rows many of which are there more than once."""
-    rows = evidence.rows.get("train", ())
+    """Find training rows many of which are there more than once, with the same answer."""
+    rows = evidence.learnt_rows
     return repeats_itself(1.0 - len(set(rows)) / max(len(rows), 1))
 
 

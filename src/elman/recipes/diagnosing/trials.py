@@ -29,7 +29,8 @@ from elman.recipes.diagnosing.planting import (
 )
 from elman.recipes.diagnosing.state_faults import LONG_LINE
 from elman.recipes.language_model import LanguageTask
-from elman.recipes.learning import TrainRequest, start_run, train_run
+from elman.recipes.learning import start_run, train_run
+from elman.recipes.training_request import TrainRequest
 
 HEALTHY = "healthy"
 
