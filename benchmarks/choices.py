@@ -42,7 +42,7 @@ def gates(cut: Path) -> Iterator[Step]:
             299,
             2_000,
         ),
-        "words": ("wikitext2.train.txt", "wikitext2.valid.txt", "word", 256, 281, 1_500),
+        "words": ("wikitext2.train.txt", "wikitext2.valid.txt", "word", 256, 281, 800),
     }
     for text, (train, valid, level, lstm, gru, updates) in texts.items():
         for kind, size in (("lstm", lstm), ("gru", gru)):
@@ -57,7 +57,7 @@ def tying(cut: Path) -> Iterator[Step]:
     if not small.exists():
         lines = (cut / "wikitext2.train.txt").read_text(encoding="utf-8").splitlines(keepends=True)
         small.write_text("".join(lines[:SMALL_LINES]), encoding="utf-8")
-    for text, updates in (("small", 600), ("train", 1_500)):
+    for text, updates in (("small", 600), ("train", 800)):
         for tied in ("true", "false"):
             files = (f"wikitext2.{text}.txt", "wikitext2.valid.txt")
             how = (f"--set=model.tie_weights={tied}", f"--set=training.updates={updates}")

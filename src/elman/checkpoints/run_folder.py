@@ -20,7 +20,7 @@ from elman.checkpoints.atomic_files import (
 from elman.checkpoints.belonging import DIRECTION, Belonging, check_belonging
 from elman.checkpoints.manifest import Manifest, manifest_from_json, manifest_to_json
 from elman.checkpoints.metrics_file import append_row, keep_rows_until, read_rows, sync_rows
-from elman.checkpoints.run_lock import LOCK, make_run_folder
+from elman.checkpoints.run_lock import LOCK, RunLock, make_run_folder
 from elman.checkpoints.training_state import (
     SavedState,
     read_state_belonging,
@@ -174,6 +174,14 @@ class RunFolder:
     def tidy(self) -> None:
         """Delete what a killed save has left. Only for the process that has the run's lock."""
         remove_leftovers(self.path, RUN_FILES)
+
+    def tidy_finished(self) -> None:
+        """Delete what a process has left that was killed after the last thing it wrote."""
+        left = (self.path / CACHE, self.path / LOCK)
+        if any(path.exists() for path in left) or leftovers(self.path, RUN_FILES):
+            with suppress(RunError), RunLock.take(self.path):  # a folder to be read is read
+                shutil.rmtree(self.path / CACHE, ignore_errors=True)
+                self.tidy()
 
     def discard(self) -> None:
         """Take away what this run has written, and the folder where nothing else is in it."""

@@ -106,10 +106,12 @@ def finished_counts(out: Path) -> Mapping[str, Mapping[str, object]] | None:
     """Return the scores of the count model at `out`; None where that is another run, or none."""
     if not is_finished(out):
         return None
-    results = RunFolder.open(out).read_manifest().results
+    folder = RunFolder.open(out)
+    results = folder.read_manifest().results
     training, scores = results.get("training"), results.get("scores")
     if not isinstance(training, dict) or training.get("reason") != COUNTED:
         return None
+    folder.tidy_finished()
     return scores if isinstance(scores, dict) else {}
 
 

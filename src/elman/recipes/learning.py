@@ -125,7 +125,7 @@ def finished_report(task: Task[Any, Any, Any], out: Path) -> TrainReport | None:
         report = TrainReport(FitReport(**training), scores, folder.path)
     except TypeError:
         return None
-    RunFolder.open(out)  # raises where the weights that were kept are gone
+    RunFolder.open(out).tidy_finished()  # raises where the weights that were kept are gone
     return report
 
 
