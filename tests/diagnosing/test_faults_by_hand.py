@@ -65,6 +65,33 @@ def test_a_loss_that_rises_tells_of_the_rate(
         assert "0.017" in fault.change
 
 
+@pytest.mark.parametrize(
+    ("nats", "training", "is_found"),
+    [
+        ((2.0, 1.8, 1.95), (2.1, 1.9, 1.9), True),  # it rose, and not by heart
+        ((2.0, 1.8, 1.95), (2.1, 1.9, 1.5), False),  # by heart
+        ((2.0, 1.8, 1.85), (2.1, 1.9, 1.9), False),  # a little
+        ((0.01, 0.001, 0.01), (0.02, 0.01, 0.02), False),  # of next to nothing
+    ],
+)
+def test_a_held_out_loss_that_rises_tells_of_the_rate(
+    bare: Evidence, nats: tuple[float, ...], training: tuple[float, ...], is_found: bool
+) -> None:
+    validations = tuple(map(Validation, (10, 20, 30), nats, training))
+    given = replace(bare, updates=updates(3.0, 2.0), validations=validations)
+    fault = learning_faults.rate_too_high(given)
+    assert (fault is not None) == is_found
+    if fault is not None:
+        assert "8.3 % worse after update 30 than after 20" in fault.evidence
+
+
+def test_a_rate_far_above_the_usual_is_set_back_to_it(bare: Evidence) -> None:
+    rows = tuple(Update(n, 1.0, 1.0 + n, False, 1000.0) for n in range(3))
+    fault = learning_faults.rate_too_high(replace(bare, updates=rows))
+    assert fault is not None
+    assert "training.learning_rate = 0.05 (it was 1000)" in fault.change
+
+
 def test_updates_that_were_no_numbers_tell_of_the_rate(bare: Evidence) -> None:
     fault = learning_faults.rate_too_high(replace(bare, updates=updates(1.0, skipped=True)))
     assert fault is not None

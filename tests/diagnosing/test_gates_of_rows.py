@@ -116,3 +116,27 @@ def test_a_row_with_another_answer_is_no_repetition(tmp_path: Path) -> None:
         train(TranslateTask(), tmp_path / name, settings)
     found = [diagnosis_of(tmp_path / name).names for name in ("several", "one")]
     assert ["repeated-training-text" in names for names in found] == [False, True]
+
+
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_answers_by_how_often_each_is_are_nothing_learnt(tmp_path: Path, task: str) -> None:
+    made, ending, _ = TASKS[task]
+    data = tmp_path / f"rows.{ending}"
+    data.write_text(rows_of(task), encoding="utf-8")
+    settings = (f'data.train=["{data}"]', "data.test_fraction=0", "data.valid_fraction=0.35")
+    train(made, tmp_path / "run", (*settings, "training.learning_rate=1e-7"))
+    found = diagnosis_of(tmp_path / "run")
+    assert "nothing-learnt" in found.names
+    fault = next(fault for fault in found.faults if fault.name == "nothing-learnt")
+    assert "more training.updates (now 60)" in fault.change
+    assert f"nats a {'row' if task == 'classify' else 'token'}" in fault.evidence
+
+
+def test_rows_that_differ_in_unknown_words_alone_are_others(tmp_path: Path) -> None:
+    data = tmp_path / "rows.tsv"
+    rows = [f"it costs n{n} euros\t{'odd' if n % 2 else 'even'}" for n in range(400)]
+    data.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    settings = (f'data.train=["{data}"]', "text.min_count=2", "data.valid_fraction=0.3")
+    train(ClassifyTask(), tmp_path / "run", settings)
+    found = diagnosis_of(tmp_path / "run").names
+    assert not {"held-out-in-training", "repeated-training-text"} & set(found)

@@ -13,6 +13,9 @@ from elman.checkpoints.json_values import readable_json
 from elman.checkpoints.schema import SCHEMA_VERSION, check_schema_version
 from elman.errors import RunError
 
+IMPORTED = "imported_from"
+"""Stands in the data of a run that was trained elsewhere, with what it was read from."""
+
 
 def software_versions() -> dict[str, str]:
     """Return the versions of what computes: elman, torch, python."""

@@ -345,7 +345,8 @@ def _read_settings(path: Path) -> Settings:
     try:
         return settings_from_toml(read_utf8(path), name=str(path))
     except SettingError as error:
-        raise RunError(f"{path} cannot be used: {error}") from None
+        told = str(error) if str(path) in str(error) else f"{path} cannot be used: {error}"
+        raise RunError(told) from None
 
 
 def _check_files(folder: Path, names: Sequence[str], purpose: Literal["use", "resume"]) -> None:

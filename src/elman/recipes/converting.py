@@ -12,7 +12,7 @@ from torch import Tensor
 
 from elman.checkpoints.atomic_files import read_utf8
 from elman.checkpoints.foreign.proof import Proof
-from elman.checkpoints.manifest import Manifest
+from elman.checkpoints.manifest import IMPORTED, Manifest
 from elman.checkpoints.run_folder import TOKENIZER, RunFolder
 from elman.checkpoints.run_lock import RunLock
 from elman.config.kind_checks import CELL_KINDS
@@ -207,7 +207,7 @@ def _save(
     """Make the run folder of a model that was trained elsewhere."""
     manifest = Manifest(
         sizes={"parameters": model.parameter_count(), "vocabulary": len(tokenizer.vocabulary)},
-        data={"imported_from": source},
+        data={IMPORTED: source},
         vocabulary={"sha256": tokenizer.digest()},
         results={"model": model.describe(), "proof": proof.to_json()},
     )

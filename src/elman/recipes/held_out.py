@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from elman.checkpoints.manifest import IMPORTED
 from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource, TokenBatch
@@ -40,7 +41,7 @@ def parts_of_run(trained: TrainedModel, scratch: Path) -> PreparedText:
     Raises `DataError` or `RunError` where it cannot be read, or is no longer what it was.
     """
     recorded = RunFolder.open(trained.path).read_manifest().data
-    if "imported_from" in recorded:
+    if IMPORTED in recorded:
         raise RunError(f"the run {trained.path} was converted from elsewhere, without its text")
     return reopen_prepared(trained.settings, trained.tokenizer, scratch, recorded)
 

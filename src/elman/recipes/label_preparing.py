@@ -38,11 +38,13 @@ class LabelPart:
     """One part of the data, encoded. `rows` and `labels` belong together, row by row.
 
     `gold` are the labels as the files have them, those that training did not have among them.
+    `given` are digests of what the files have to read in each row, unknown symbols and all.
     """
 
     rows: InputRows
     labels: LineArray
     gold: tuple[tuple[str, ...], ...]
+    given: tuple[bytes, ...]
     unknown: int
     cut: int
 
@@ -152,6 +154,9 @@ class _Share:
     def labels(self) -> list[tuple[str, ...]]:
         return [self.survey.labels[number] for number in self.kept_N.tolist()]
 
+    def given(self) -> tuple[bytes, ...]:
+        return tuple(self.survey.inputs[number] for number in self.kept_N.tolist())
+
 
 def prepare_labels(settings: Settings, scratch: Path) -> PreparedLabels:
     """Read, split and encode; arrays are written into the folder `scratch`.
@@ -249,7 +254,7 @@ def _encoded(
     gold = share.labels()
     ids = (np.array(labels.ids(row), dtype=np.int64) for row in gold)
     stored = write_line_array(scratch, f"{name}.labels", ids, len(labels))
-    return LabelPart(rows, stored, tuple(gold), unknown, cut)
+    return LabelPart(rows, stored, tuple(gold), share.given(), unknown, cut)
 
 
 def _repeat_notices(shares: Mapping[PartName, _Share]) -> list[str]:

@@ -15,7 +15,7 @@ from elman.recipes.diagnosing import (
     weight_faults,
 )
 from elman.recipes.diagnosing.evidence import Evidence, evidence_of
-from elman.recipes.diagnosing.fault import FAULTS, Fault
+from elman.recipes.diagnosing.fault import FAULTS, FOLLOWING, Fault
 
 Question = Callable[[Evidence], Fault | None]
 
@@ -74,12 +74,18 @@ _OF_GATES: Mapping[str, Question] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The faults of a run among the kinds `asked` about, and a line for each thing left out."""
+    """The faults of a run among the kinds `asked` about, and a line for each thing left out.
+
+    following: those that another one explains, each with its name. is_lacking: whether something
+    was left out because it is missing, so that the run is neither whole nor shown to be sound.
+    """
 
     path: Path
     asked: tuple[str, ...]
     faults: tuple[Fault, ...]
+    following: tuple[tuple[Fault, str], ...]
     left_out: tuple[str, ...]
+    is_lacking: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,11 +94,14 @@ class Diagnosis:
 
     def to_json(self) -> dict[str, object]:
         """Return what JSON can hold."""
+        explained = [fault.name for fault, _ in self.following]
         return {
             "run": str(self.path),
             "faults": [fault.to_json() for fault in self.faults],
-            "not_found": [name for name in self.asked if name not in self.names],
+            "following": [fault.to_json() | {"of": cause} for fault, cause in self.following],
+            "not_found": [name for name in self.asked if name not in {*self.names, *explained}],
             "left_out": list(self.left_out),
+            "is_lacking": self.is_lacking,
         }
 
 
@@ -105,7 +114,17 @@ def diagnosis_of(path: Path) -> Diagnosis:
     questions = questions_for(evidence)
     asked = tuple(name for name in FAULTS if name in questions)
     found = [fault for name in asked if (fault := questions[name](evidence)) is not None]
-    return Diagnosis(path, asked, tuple(found), evidence.left_out)
+    causes = {
+        name: cause.name for cause in reversed(found) for name in FOLLOWING.get(cause.name, ())
+    }
+    return Diagnosis(
+        path,
+        asked,
+        tuple(fault for fault in found if fault.name not in causes),
+        tuple((fault, causes[fault.name]) for fault in found if fault.name in causes),
+        evidence.left_out,
+        evidence.is_lacking,
+    )
 
 
 def questions_for(evidence: Evidence) -> dict[str, Question]:
@@ -118,8 +137,10 @@ def questions_for(evidence: Evidence) -> dict[str, Question]:
         questions |= _OF_METRICS
     if evidence.validations:
         questions["overfitting"] = learning_faults.overfitting
-    if evidence.rows:
+    if evidence.rows.parts:
         questions |= _OF_ROWS
+        if evidence.validations and evidence.rows.frequency_nats is not None:
+            questions["nothing-learnt"] = learning_faults.nothing_learnt
     if text is not None:
         questions |= _OF_TEXT
         if text.held_out:

@@ -11,14 +11,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from elman.checkpoints.run_folder import MANIFEST, STATE, RunFolder
+from elman.checkpoints.manifest import IMPORTED, Manifest
+from elman.checkpoints.run_folder import MANIFEST, STATE, WEIGHTS, RunFolder
 from elman.config.data_settings import DataSettings
 from elman.config.settings import Settings
 from elman.data.token_array import LineArray
 from elman.errors import DataError, ElmanError, RunError
 from elman.recipes.diagnosing.gates import GatesOfLayer
 from elman.recipes.diagnosing.passages import Passages, passages_of
-from elman.recipes.diagnosing.row_evidence import RowsByPart, row_evidence
+from elman.recipes.diagnosing.row_evidence import NO_ROWS, RowEvidence, row_evidence
 from elman.recipes.preparing import PART_NAMES, Part, PreparedText, reopen_prepared
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.text.raw_files import is_standard_input
@@ -88,8 +89,8 @@ class Evidence:
 
     weights, carried: tensors by name, as the files have them. `state_error` is why the saved state
     is not one of this run, "" where it is. text, passages: of language models,
-    passages being held-out tokens that the model reads; rows, learnt_rows (with
-    their answers), row_gates: of all others.
+    passages being held-out tokens that the model reads; rows: of all others. is_lacking: whether
+    something is missing that such a run has.
     """
 
     folder: RunFolder
@@ -100,12 +101,16 @@ class Evidence:
     carried: Mapping[str, Tensor]
     state_error: str
     text: TextEvidence | None
-    rows: RowsByPart
-    learnt_rows: tuple[bytes, ...]
-    row_gates: tuple[GatesOfLayer, ...]
+    rows: RowEvidence
     trained: TrainedModel | None
     passages: Passages | None
     left_out: tuple[str, ...]
+    is_lacking: bool
+
+    @property
+    def unit(self) -> str:
+        """What losses are told for each of."""
+        return "row" if self.settings.model.task == "classify" else "token"
 
     @property
     def settings(self) -> Settings:
@@ -122,14 +127,14 @@ class Evidence:
     def is_sound(self) -> bool:
         """Whether what the model predicts is made of numbers."""
         if self.passages is None:
-            return all(gates.is_finite for gates in self.row_gates)
+            return all(gates.is_finite for gates in self.rows.gates)
         learnt = self.settings.model.kind == "ngram" or self.largest_weight < MOST_WEIGHT
         return learnt and not bool(self.passages.log_probs.isnan().any())
 
     @property
     def gates(self) -> tuple[GatesOfLayer, ...]:
         """The gates of the layers that read; none where no recurrent model was run."""
-        return self.row_gates if self.passages is None else self.passages.gates
+        return self.rows.gates if self.passages is None else self.passages.gates
 
 
 def evidence_of(path: Path) -> Evidence:
@@ -137,40 +142,32 @@ def evidence_of(path: Path) -> Evidence:
 
     Raises `RunError` where there is no run to open.
     """
-    folder = RunFolder.open(path)
-    left_out = list[str]()
+    unkept = not (path / WEIGHTS).exists() and (path / STATE).exists()
+    folder = RunFolder.open(path, purpose="resume" if unkept else "use")
     manifest = folder.read_manifest() if (path / MANIFEST).exists() else None
-    metrics = folder.read_metrics()
-    weights, _ = folder.map_weights()
-    finite = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
-    is_language = folder.settings.model.task == "lm"
-    if not metrics:
-        left_out.append("there are no metrics: how it learnt was not looked at")
+    weights = {} if unkept else folder.map_weights()[0]
+    may_run = not unkept and all(bool(torch.isfinite(each).all()) for each in weights.values())
+    notes, lacks = list[str](), list[str]()
+    if unkept:
+        notes.append("no weights were kept yet: the model was not looked at")
     if manifest is None:
-        left_out.append("there is no manifest: neither its data nor its end were looked at")
-    text = None
-    rows: RowsByPart = {}
-    learnt_rows: tuple[bytes, ...] = ()
-    row_gates: tuple[GatesOfLayer, ...] = ()
-    if manifest is not None:
+        lacks.append("there is no manifest: neither its data nor its end were looked at")
+    metrics = _metrics(folder, manifest, notes, lacks)
+    text, rows = None, NO_ROWS
+    if manifest is not None and IMPORTED not in manifest.data:
         try:
             _require_files(folder.settings.data)
-            if is_language:
+            if folder.settings.model.task == "lm":
                 text = _text(folder, manifest.data)
             else:
-                rows, learnt_rows, row_gates = row_evidence(folder, manifest.data, may_run=finite)
+                rows = row_evidence(folder, manifest.data, may_run=may_run)
         except (ElmanError, OSError) as error:
-            left_out.append(f"its data could not be read again, and were not looked at: {error}")
-    trained = open_trained(path) if is_language and finite else None
-    passages = None
-    if trained is not None and text is not None:
-        part = text.looked_at
-        passages = passages_of(part.ids_N, part.lines(), trained)
-        if passages is None:
-            left_out.append("the held-out text is too short: the model was not run on it")
-    if text is not None and not text.held_out:
-        left_out.append("there is no held-out text: nothing that is asked of it was asked")
+            lacks.append(f"its data could not be read again, and were not looked at: {error}")
+    trained = open_trained(path) if folder.settings.model.task == "lm" and may_run else None
+    passages = _passages(trained, text, notes)
     carried, state_error = _carried(folder)
+    if metrics and not (path / STATE).exists():
+        lacks.append("there is no saved state: it was not looked at, and training cannot go on")
     return Evidence(
         folder,
         manifest is None or manifest.is_finished,
@@ -181,12 +178,47 @@ def evidence_of(path: Path) -> Evidence:
         state_error,
         text,
         rows,
-        learnt_rows,
-        row_gates,
         trained,
         passages,
-        tuple(left_out),
+        (*lacks, *notes),
+        bool(lacks),
     )
+
+
+def _metrics(
+    folder: RunFolder, manifest: Manifest | None, notes: list[str], lacks: list[str]
+) -> list[dict[str, object]]:
+    """Return the rows of the metrics; of a run that has none, or none to be read, say so."""
+    try:
+        metrics = folder.read_metrics()
+    except RunError as error:
+        lacks.append(f"its metrics could not be read, and were not looked at: {error}")
+        return []
+    if metrics:
+        return metrics
+    if manifest is not None and IMPORTED in manifest.data:
+        notes.append("it was trained elsewhere: neither its data nor its learning were looked at")
+    elif folder.settings.model.kind == "ngram":
+        notes.append("counts are not learnt step by step: there are no metrics to look at")
+    else:
+        lacks.append("there are no metrics: how it learnt was not looked at")
+    return []
+
+
+def _passages(
+    trained: TrainedModel | None, text: TextEvidence | None, notes: list[str]
+) -> Passages | None:
+    if text is None:
+        return None
+    if not text.held_out:
+        notes.append("there is no held-out text: nothing that is asked of it was asked")
+    if trained is None:
+        return None
+    part = text.looked_at
+    found = passages_of(part.ids_N, part.lines(), trained)
+    if found is None:
+        notes.append("the held-out text is too short: the model was not run on it")
+    return found
 
 
 def _text(folder: RunFolder, recorded: Mapping[str, object]) -> TextEvidence:

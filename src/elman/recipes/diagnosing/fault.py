@@ -7,10 +7,16 @@ from types import MappingProxyType
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
         "unfinished": "training has not ended",
-        "rate-too-high": "the learning rate is too high",
-        "nothing-learnt": "little more was learnt than how often each token is",
-        "overfitting": "the training text is learnt by heart",
         "broken-weights": "weights are no numbers",
+        "rate-too-high": "the learning rate is too high",
+        "nothing-learnt": "little more was learnt than how often each token, or label, is",
+        "overfitting": "the training text is learnt by heart",
+        "too-little-held-out": "the held-out text is too short for its figures",
+        "unknown-tokens": "held-out text is full of unknown tokens",
+        "another-text-held-out": "the held-out text is of another kind than the training text",
+        "held-out-in-training": "held-out text is in the training text",
+        "repeated-training-text": "the training text repeats itself",
+        "padding-in-text": "lines of the text are filled up with one symbol",
         "blank-vectors": "tokens have vectors that cannot be told apart",
         "overconfident": "the probabilities are too sharp",
         "biased-output": "a token is predicted far more or less often than it comes",
@@ -25,15 +31,25 @@ FAULTS: Mapping[str, str] = MappingProxyType(
         "broken-state": "the carried state that was saved is not one of this model",
         "state-across-lines": "the state is carried between lines that stand alone",
         "window-too-short": "credit is cut before the model's reach ends",
-        "held-out-in-training": "held-out text is in the training text",
-        "repeated-training-text": "the training text repeats itself",
-        "unknown-tokens": "held-out text is full of unknown tokens",
-        "another-text-held-out": "the held-out text is of another kind than the training text",
-        "padding-in-text": "lines of the text are filled up with one symbol",
-        "too-little-held-out": "the held-out text is too short for its figures",
     }
 )
 """The kinds, in the order in which they are told: first what spoils the evidence of others."""
+
+_UNLEARNT = ("input-ignored", "biased-output", "overconfident", "vanishing-reach")
+_OF_GATES = ("saturated-gates", "closed-forget-gates", "dead-units", "exploding-reach")
+
+FOLLOWING: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "unfinished": ("nothing-learnt",),
+        "rate-too-high": (*_OF_GATES, *_UNLEARNT),
+        "nothing-learnt": (*_UNLEARNT, "state-across-lines"),
+        "unknown-tokens": ("overconfident", "biased-output"),
+        "another-text-held-out": ("overconfident", "biased-output"),
+        "held-out-in-training": ("state-across-lines",),
+        "repeated-training-text": ("state-across-lines",),
+    }
+)
+"""What each kind is itself enough to explain: its advice is of no use until the cause is mended."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,16 @@ import numpy as np
 from elman.evaluation.units import percent
 from elman.recipes.diagnosing.evidence import Evidence, PartText
 from elman.recipes.diagnosing.fault import Fault
+from elman.training.optimisers import PEAK_RATES
 
+HELD_OUT_RISE, CLOSE = 0.06, 0.95
+"""Share by which a held-out loss may rise again where that of training is as large as this share of
+it or larger."""
+LEAST_RISE = 0.05
+"""Nats that it must rise by: losses next to nothing move by chance."""
+FEW_UPDATES, MOVED = 50, 0.97
+"""Updates of which fewer say nothing of a rate, and the share of its first value to which a loss
+falls that moved."""
 RISE = 0.35
 """Nats a token that the recent loss may stand above its lowest value so far."""
 LEARNT = 0.97
@@ -23,9 +32,12 @@ def unfinished(evidence: Evidence) -> Fault | None:
         return None
     asked = evidence.settings.training.updates
     done = evidence.updates[-1].update if evidence.updates else 0
+    stands = f"it stands after update {done:,} of {asked:,}"
+    if done >= asked:
+        stands = f"all {asked:,} updates are made, and what is held out is not scored yet"
     return Fault(
         "unfinished",
-        f"it stands after update {done:,} of {asked:,}",
+        stands,
         "let it end, or, where nothing trains it any more, go on with elman train … --resume",
         {"updates": done, "of": asked},
     )
@@ -40,38 +52,76 @@ def rate_too_high(evidence: Evidence) -> Fault | None:
         lowest = min(lowest, nats)
         if nats - lowest > rise:
             rise, risen_at = nats - lowest, update
-    if rise <= RISE and not skipped:
-        return None
-    peak = max(one.rate for one in evidence.updates)
-    at = f"by {rise:.2f} nats a token above its lowest until update {risen_at:,}"
+    at = f"by {rise:.2f} nats a {evidence.unit} above its lowest until update {risen_at:,}"
     told = [f"the training loss rose {at}"] if rise > RISE else []
     told += [f"{skipped:,} updates had gradients that were no numbers"] if skipped else []
+    told += _held_out_rise(evidence)
+    if not told:
+        return None
+    peak = max(one.rate for one in evidence.updates)
+    usual = PEAK_RATES[evidence.settings.training.optimizer]
+    lower = usual if peak > 3.0 * usual else peak / 3.0
     return Fault(
         "rate-too-high",
         "; ".join(told),
-        f"training.learning_rate = {peak / 3:.2g} (it was {peak:.2g}), or less",
+        f"training.learning_rate = {lower:.2g} (it was {peak:g}), or less",
         {"rise": rise, "skipped": skipped, "rate": peak},
     )
 
 
+def _held_out_rise(evidence: Evidence) -> list[str]:
+    """Tell of a held-out loss that rose, where that of training is no lower: it did not overlearn.
+
+    It is told once, in the first place where it is so.
+    """
+    best, best_update = np.inf, 0
+    for one in evidence.validations:
+        if one.nats is None or one.training_nats is None:
+            continue
+        least = max((1.0 + HELD_OUT_RISE) * best, best + LEAST_RISE)
+        if one.nats > least and one.training_nats > CLOSE * one.nats:
+            share = percent(one.nats / best - 1.0)
+            return [
+                f"the held-out loss was {share} worse after update {one.update:,} than after "
+                f"{best_update:,}, and that of training is no lower"
+            ]
+        if one.nats < best:
+            best, best_update = one.nats, one.update
+    return []
+
+
 def nothing_learnt(evidence: Evidence) -> Fault | None:
-    """Find a model that is hardly better than the frequencies of single tokens."""
+    """Find a model that is hardly better than the frequencies of single tokens, or labels."""
     reached = [one.nats for one in evidence.validations if one.nats is not None]
-    if evidence.text is None or not reached:
+    frequencies, what = evidence.rows.frequency_nats, "how often each label is"
+    if evidence.text is not None:
+        frequencies = single_token_nats(evidence.text.train, evidence.text.looked_at)
+        what = "the frequencies of single tokens"
+    if frequencies is None or not reached:
         return None
-    frequencies = single_token_nats(evidence.text.train, evidence.text.looked_at)
     best = min(reached)
     if best < LEARNT * frequencies:
         return None
-    training = evidence.settings.training
     return Fault(
         "nothing-learnt",
-        f"the best held-out loss is {best:.3f} nats a token, and that of the frequencies of "
-        f"single tokens {frequencies:.3f}",
-        f"more training.updates (now {training.updates:,}), or another training.learning_rate "
-        f"(at most {max((one.rate for one in evidence.updates), default=0.0):.2g} so far)",
+        f"the best held-out loss is {best:.3f} nats a {evidence.unit}, and that of {what} "
+        f"{frequencies:.3f}",
+        _to_learn_more(evidence),
         {"nats_per_token": best, "single_token_nats": frequencies},
     )
+
+
+def _to_learn_more(evidence: Evidence) -> str:
+    """Return what to change: the time, or first the rate where the loss hardly moved."""
+    more = f"more training.updates (now {evidence.settings.training.updates:,})"
+    course = [one.smoothed for one in evidence.updates if one.smoothed is not None]
+    if len(course) < FEW_UPDATES or course[-1] < MOVED * course[0]:
+        return more
+    peak = max((one.rate for one in evidence.updates), default=0.0)
+    usual = PEAK_RATES[evidence.settings.training.optimizer]
+    if peak >= usual:
+        return f"{more}; the loss hardly moved at a rate of {peak:g}, where {usual:g} is usual"
+    return f"training.learning_rate = {usual:g} (it came to {peak:g} at most), or {more}"
 
 
 def single_token_nats(train: PartText, held_out: PartText) -> float:
@@ -103,7 +153,8 @@ def overfitting(evidence: Evidence) -> Fault | None:
     )
     return Fault(
         "overfitting",
-        f"the held-out loss was best after update {best_update:,} ({best:.3f} nats a token){grew}",
+        f"the held-out loss was best after update {best_update:,} ({best:.3f} nats a "
+        f"{evidence.unit}){grew}",
         f"model.dropout (now {evidence.settings.model.dropout:g}) higher, a smaller "
         "model.hidden_size, or fewer training.epochs",
         {"worse": worse, "apart": apart, "best_update": best_update},

@@ -38,7 +38,7 @@ def input_ignored(evidence: Evidence) -> Fault | None:
     return Fault(
         "input-ignored",
         f"another token just read moves the next prediction by {largest:.4f} nats at most",
-        "train anew: a lower training.learning_rate, or model.embedding_std = 0 for usual vectors",
+        "train anew, for longer or at another training.learning_rate",
         {"largest_effect": largest},
     )
 
@@ -120,11 +120,22 @@ def closed_forget_gates(evidence: Evidence) -> Fault | None:
         if longest < CLOSED:
             return Fault(
                 "closed-forget-gates",
-                f"in {where} nine of ten units forget all but 1/e within {longest:.2f} tokens",
-                f"model.forget_bias = 1 or more (now {evidence.settings.model.forget_bias:g})",
+                f"in {where} nine of ten units forget their memory at once: all but 1/e of it is "
+                f"gone within {longest:.2f} tokens",
+                _opening(evidence.settings.model.forget_bias),
                 {"layer": layer + 1, "time_constant": longest},
             )
     return None
+
+
+def _opening(forget_bias: float) -> str:
+    """Return what opens forget gates, where they do not begin open already."""
+    if forget_bias < 1.0:
+        return f"model.forget_bias = 1 or more (now {forget_bias:g})"
+    return (
+        "a lower training.learning_rate: the gates began open (model.forget_bias is "
+        f"{forget_bias:g}) and were closed by training"
+    )
 
 
 def dead_units(evidence: Evidence) -> Fault | None:

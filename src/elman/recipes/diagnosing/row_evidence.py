@@ -6,21 +6,25 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from elman.checkpoints.run_folder import RunFolder
+from elman.data.token_array import LineArray
 from elman.errors import RunError
 from elman.layers.stack import RecurrentStack
 from elman.recipes.classify import ClassifyTask
 from elman.recipes.classifying import open_classifier
 from elman.recipes.diagnosing.gates import RECORDED, GatesOfLayer, gates_over
+from elman.recipes.label_preparing import LabelPart
 from elman.recipes.prepared_rows import PreparedRows, RowPart
 from elman.recipes.preparing import PART_NAMES, PartName
 from elman.recipes.tag import TagTask
 from elman.recipes.tagging import open_tagger
 from elman.recipes.translate import TranslateTask
 from elman.recipes.translating import open_translator
+from elman.text.label_set import LabelSet
 
 RowsByPart = Mapping[PartName, tuple[bytes, ...]]
 """What is read of each row, the answer left out."""
@@ -31,17 +35,23 @@ _Part = TypeVar("_Part", bound=RowPart)
 class RowEvidence(NamedTuple):
     """The rows of every part, and the gates of what reads them; of a translating run its encoder's.
 
-    learnt: the rows of training with their answers. gates: over rows of the first held-out part, or
+    learnt: the rows of training with their answers. frequency_nats: what the answers of the valid
+    part cost by how often each is in training, in nats as the run's own losses are; None where that
+    cannot be compared. gates: over rows of the first held-out part, or
     else of training; none where no model was run.
     """
 
     parts: RowsByPart
     learnt: tuple[bytes, ...]
+    frequency_nats: float | None
     gates: tuple[GatesOfLayer, ...]
 
 
+NO_ROWS = RowEvidence({}, (), None, ())
+
+
 class _Read(NamedTuple):
-    """Rows read again, and the answers of those of training.
+    """Rows read again, the answers of those of training, and what frequencies of answers cost.
 
     `layers` opens the run: its stack, and what that reads of some rows.
     """
@@ -49,6 +59,7 @@ class _Read(NamedTuple):
     facts: Mapping[str, object]
     parts: RowsByPart
     answers: Iterable[bytes]
+    frequency_nats: float | None
     layers: Callable[[], tuple[RecurrentStack, Iterator[Tensor]]]
 
 
@@ -67,7 +78,8 @@ def row_evidence(
             raise RunError("other rows are in the files than the run began with")
         rows = zip(read.parts["train"], read.answers, strict=True)
         learnt = tuple(b"\0\0".join(row) for row in rows)
-        return RowEvidence(read.parts, learnt, gates_over(*read.layers()) if may_run else ())
+        gates = gates_over(*read.layers()) if may_run else ()
+        return RowEvidence(read.parts, learnt, read.frequency_nats, gates)
 
 
 def _labels(folder: RunFolder, scratch: Path) -> _Read:
@@ -81,9 +93,12 @@ def _labels(folder: RunFolder, scratch: Path) -> _Read:
         )
 
     parts = prepared.parts.items()
-    rows = {name: tuple(row.tobytes() for row in part.each_row()) for name, part in parts}
+    rows = {name: part.given for name, part in parts}
     answers = ("\0".join(labels).encode() for labels in prepared.parts["train"].gold)
-    return _Read(prepared.facts(), rows, answers, layers)
+    nats = None
+    if folder.settings.training.class_weights == "none" and "valid" in prepared.parts:
+        nats = _nats_of_labels(prepared.parts["train"], prepared.parts["valid"], prepared.labels)
+    return _Read(prepared.facts(), rows, answers, nats, layers)
 
 
 def _tags(folder: RunFolder, scratch: Path) -> _Read:
@@ -102,7 +117,11 @@ def _tags(folder: RunFolder, scratch: Path) -> _Read:
         name: tuple("\0".join(row.tokens).encode() for row in part.rows) for name, part in parts
     }
     answers = ("\0".join(row.tags).encode() for row in prepared.parts["train"].rows)
-    return _Read(prepared.facts(), rows, answers, layers)
+    train, valid = prepared.parts["train"].tags, getattr(prepared.parts.get("valid"), "tags", None)
+    nats = (
+        None if valid is None else _nats_by_frequency(train, valid, len(prepared.vocabulary.tags))
+    )
+    return _Read(prepared.facts(), rows, answers, nats, layers)
 
 
 def _pairs(folder: RunFolder, scratch: Path) -> _Read:
@@ -119,7 +138,31 @@ def _pairs(folder: RunFolder, scratch: Path) -> _Read:
     parts = prepared.parts.items()
     rows = {name: tuple(line.tobytes() for line in part.sources) for name, part in parts}
     answers = (line.tobytes() for line in prepared.parts["train"].targets)
-    return _Read(prepared.facts(), rows, answers, layers)
+    return _Read(prepared.facts(), rows, answers, None, layers)
+
+
+def _nats_of_labels(train: LabelPart, valid: LabelPart, labels: LabelSet) -> float:
+    """Return the nats a row of the labels of `valid` by how often each is in `train`."""
+    if labels.answers == "one":
+        return _nats_by_frequency(train.labels, valid.labels, len(labels))
+    shares_C = (_counts(train.labels, len(labels)) + 1.0) / (train.num_rows + 2.0)
+    counts_C, rows = _counts(valid.labels, len(labels)), valid.num_rows
+    nats_C = counts_C * np.log(shares_C) + (rows - counts_C) * np.log1p(-shares_C)
+    return -float(nats_C.sum()) / max(rows, 1)
+
+
+def _nats_by_frequency(train: LineArray, valid: LineArray, size: int) -> float:
+    """Return the nats an answer of `valid` by how often each is in `train`, one added to each."""
+    counts_C = _counts(train, size) + 1.0
+    wanted_C = _counts(valid, size)
+    return -float((wanted_C * np.log(counts_C / counts_C.sum())).sum() / max(wanted_C.sum(), 1))
+
+
+def _counts(lines: LineArray, size: int) -> npt.NDArray[np.float64]:
+    found_C = np.zeros(size)
+    for line in lines:
+        np.add.at(found_C, line, 1.0)
+    return found_C
 
 
 def _looked_at(prepared: PreparedRows[_Part, Any]) -> _Part:

@@ -180,8 +180,8 @@ def state_across_lines(evidence: Evidence) -> Fault | None:
         return None
     return Fault(
         "state-across-lines",
-        f"what stands before a line is worth {gain:.3f} ± {2 * error:.3f} nats a token to its "
-        f"first {LINE_HEAD} tokens: lines stand alone",
+        f"to know what stands before a line saves {gain:.3f} ± {2 * error:.3f} nats a token of its "
+        f"first {LINE_HEAD}: lines stand alone",
         "text.unit = line, which begins each of them without a state",
         {"gain": gain, "error": error},
     )

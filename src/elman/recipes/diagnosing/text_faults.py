@@ -13,6 +13,8 @@ from elman.recipes.diagnosing.learning_faults import single_token_nats
 from elman.recipes.diagnosing.passages import line_ends
 from elman.recipes.text_notices import FEW_TOKENS
 
+MOST_FRACTION = 0.3
+"""Share of a text that is held out at most."""
 LONG_PASSAGE: Mapping[str, int] = MappingProxyType({"char": 50, "byte": 50, "word": 12, "bpe": 20})
 """Tokens in a row that two texts do not share by chance."""
 LEAKED = 0.05
@@ -37,15 +39,27 @@ def too_little_held_out(evidence: Evidence) -> Fault | None:
     few = [(name, part) for name, part in _held_out(evidence) if part.num_tokens < FEW_TOKENS]
     if not few:
         return None
-    (name, part), data = few[0], evidence.settings.data
+    name, part = few[0]
     return Fault(
         "too-little-held-out",
-        f"the {name} part has {part.num_tokens:,} tokens, where {FEW_TOKENS:,} are a beginning: a "
-        "figure of fewer is mostly chance",
-        f"data.{name}_fraction higher (now {getattr(data, f'{name}_fraction'):g}), or a longer "
-        f"text in data.{name}",
+        f"the {name} part has {part.num_tokens:,} tokens: a figure of fewer than {FEW_TOKENS:,} is "
+        "mostly chance",
+        _more_held_out(evidence, name, FEW_TOKENS),
         {"tokens": part.num_tokens},
     )
+
+
+def _more_held_out(evidence: Evidence, name: str, enough: int) -> str:
+    """Return how a part comes to have `enough` tokens."""
+    data, text = evidence.settings.data, evidence.text
+    longer = f"a longer text in data.{name}"
+    if text is None or getattr(data, name):
+        return longer
+    total = text.train.num_tokens + sum(part.num_tokens for part in text.held_out.values())
+    fraction, now = enough / total, getattr(data, f"{name}_fraction")
+    if fraction > MOST_FRACTION:
+        return f"more text: {enough:,} tokens are {percent(fraction)} of all there is"
+    return f"data.{name}_fraction = {fraction + 0.005:.2f} (now {now:g}), or {longer}"
 
 
 def held_out_in_training(evidence: Evidence) -> Fault | None:
@@ -53,29 +67,49 @@ def held_out_in_training(evidence: Evidence) -> Fault | None:
     if evidence.text is None:
         return None
     train, length = evidence.text.train, _passage_length(evidence)
-    for name, part in _held_out(evidence):
-        if len(part.starts_N):
-            known = {line.tobytes() for line in train.lines()}
-            lines = part.lines()
-            share = sum(line.tobytes() in known for line in lines) / max(len(lines), 1)
-            what, limit = "lines", LEAKED_LINES
-        else:
-            share = _covered(part.ids_N, train.ids_N, length)
-            what, limit = f"text, in passages of {length} tokens and more,", LEAKED
-        if share >= limit:
-            return known_already(name, f"{percent(share)} of its {what}", share)
-    return None
+    if len(train.starts_N):
+        known = {line.tobytes() for line in train.lines()}
+        shares = {
+            name: sum(line.tobytes() in known for line in part.lines()) / max(len(part.starts_N), 1)
+            for name, part in _held_out(evidence)
+        }
+        return known_already(evidence, shares, "lines", LEAKED_LINES)
+    shares = {name: _covered(part.ids_N, train.ids_N, length) for name, part in _held_out(evidence)}
+    return known_already(evidence, shares, f"text (passages of {length} tokens or more)", LEAKED)
 
 
-def known_already(name: str, told: str, share: float) -> Fault:
-    """Return that so much of the held-out part `name` is in the training text."""
+def known_already(
+    evidence: Evidence, shares: Mapping[str, float], what: str, limit: float
+) -> Fault | None:
+    """Return how much of each held-out part stands in the training text, where that is much."""
+    if max(shares.values(), default=0.0) < limit:
+        return None
     return Fault(
         "held-out-in-training",
-        f"of the {name} part {told} can be read in the training text: its figures are of what is "
-        "known by heart",
-        "data.repeats = drop before the text is split, or other files in data.valid and data.test",
-        {"share": share},
+        f"{_told(shares)} of its {what} stands word for word in the training text: the model may "
+        "know it by heart, and its figures are too good",
+        _without_repeats(evidence),
+        {"share": max(shares.values()), **shares},
     )
+
+
+def _told(shares: Mapping[str, float]) -> str:
+    """Return the shares of all parts of which there is any."""
+    parts = [f"of the {name} part {percent(share)}" for name, share in shares.items() if share]
+    return ", ".join(parts)
+
+
+def _without_repeats(evidence: Evidence) -> str:
+    """Return what takes known text out of the parts that are held out."""
+    data = evidence.settings.data
+    if data.valid or data.test:
+        return "other files in data.valid and data.test, or the common text out of one of them"
+    if data.repeats == "drop":
+        return (
+            "data.repeats is drop already, and looks at whole lines or paragraphs: take the common "
+            "passages out of the text, or hold out a file of another source with data.valid"
+        )
+    return "data.repeats = drop, or other files in data.valid and data.test"
 
 
 def repeated_training_text(evidence: Evidence) -> Fault | None:
@@ -88,18 +122,21 @@ def repeated_training_text(evidence: Evidence) -> Fault | None:
         share = 1.0 - len(set(lines)) / max(len(lines), 1)
     else:
         share = _repeated(train.ids_N, length)
-    return repeats_itself(share)
+    return repeats_itself(evidence, share)
 
 
-def repeats_itself(share: float) -> Fault | None:
-    """Return that so much of the training text was there before, where that is much."""
+def repeats_itself(evidence: Evidence, share: float) -> Fault | None:
+    """Return that so much of the training text stands in it more than once, where that is much."""
     if share < REPEATED:
         return None
+    change = "data.repeats = drop"
+    if evidence.settings.data.repeats == "drop":
+        change = "take the passages out by hand: data.repeats is drop, and looks at whole lines"
     return Fault(
         "repeated-training-text",
-        f"{percent(share)} of it was there before: it weighs more than the rest and is soon known "
-        "by heart",
-        "data.repeats = drop",
+        f"{percent(share)} of the training text says again what stands earlier in it: this weighs "
+        "more than the rest and is soon known by heart",
+        change,
         {"share": share},
     )
 
@@ -110,15 +147,14 @@ def unknown_tokens(evidence: Evidence) -> Fault | None:
     shares = {
         name: part.num_unknown / max(part.num_tokens, 1) for name, part in _held_out(evidence)
     }
-    name, share = _largest(shares)
+    share = max(shares.values(), default=0.0)
     if share < limit:
         return None
     return Fault(
         "unknown-tokens",
-        f"{percent(share)} of the tokens of the {name} part are unknown: what follows them is "
-        "guessed",
+        f"{_told(shares)} of the tokens are unknown: what follows them is guessed",
         "text.level = bpe or byte, which know every text; or more text to learn from",
-        {"share": share},
+        {"share": share, **shares},
     )
 
 
@@ -137,11 +173,18 @@ def another_text_held_out(evidence: Evidence) -> Fault | None:
         return None
     return Fault(
         "another-text-held-out",
-        f"single tokens of the {name} part cost {nats:.2f} nats more by the frequencies of the "
-        "training text than by their own",
-        "data.valid and data.test of the same kind as data.train, or data.split = shuffled",
+        f"its tokens are others, or come otherwise often, than those of the training text: of the "
+        f"{name} part each costs {nats:.2f} nats more by the frequencies of that than by its own",
+        _alike(evidence),
         {"nats_apart": nats},
     )
+
+
+def _alike(evidence: Evidence) -> str:
+    data = evidence.settings.data
+    same = "data.valid and data.test of the same kind as data.train"
+    whole = data.valid or data.test or evidence.settings.text.unit == "stream"
+    return same if whole or data.split == "shuffled" else f"{same}, or data.split = shuffled"
 
 
 def nats_apart(train: PartText, part: PartText) -> float:

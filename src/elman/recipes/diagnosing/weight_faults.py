@@ -93,10 +93,16 @@ def overconfident(evidence: Evidence) -> Fault | None:
     return Fault(
         "overconfident",
         f"logits times {best:.2f} would gain {gain:.3f} nats a token on held-out text",
-        f"model.dropout (now {evidence.settings.model.dropout:g}) or training.label_smoothing "
-        f"higher; until then --temperature {1.0 / best:.2f}",
+        f"{_softer(evidence)}; until then --temperature {1.0 / best:.2f}",
         {"factor": best, "gain": gain},
     )
+
+
+def _softer(evidence: Evidence) -> str:
+    model = evidence.settings.model
+    if model.kind == "ngram":
+        return f"a shorter model.order (now {model.order}) or another model.smoothing"
+    return f"model.dropout (now {model.dropout:g}) or training.label_smoothing higher"
 
 
 def _nats_at(log_probs_BTV: Tensor, targets_BT: Tensor, factor: float) -> float:
@@ -107,16 +113,17 @@ def _nats_at(log_probs_BTV: Tensor, targets_BT: Tensor, factor: float) -> float:
 def biased_output(evidence: Evidence) -> Fault | None:
     """Find a common token whose mean probability is far from how often it comes.
 
-    Beginnings of long lines are read, so that the end of a line is not asked about.
+    Beginnings of long lines are read, so that the end of a line is not asked about, nor is padding.
     """
-    if evidence.passages is None or evidence.trained is None:
+    if evidence.passages is None or evidence.trained is None or evidence.text is None:
         return None
     probs_V = evidence.passages.log_probs.exp().mean(dim=(0, 1)).numpy()
     targets = evidence.passages.targets.flatten().numpy()
     shares_V = np.bincount(targets, minlength=len(probs_V)) / len(targets)
-    if evidence.settings.text.unit == "line":
-        boundary = evidence.trained.tokenizer.vocabulary.boundary_id
-        probs_V[boundary] = shares_V[boundary] = 0.0
+    vocabulary = evidence.trained.tokenizer.vocabulary
+    for mark in (vocabulary.boundary_id, vocabulary.pad_id):
+        if mark is not None:
+            probs_V[mark] = shares_V[mark] = 0.0
     common = np.flatnonzero(np.maximum(shares_V, probs_V) >= COMMON)
     floor = COMMON / 100
     if not len(common):
@@ -125,7 +132,9 @@ def biased_output(evidence: Evidence) -> Fault | None:
     worst = int(np.abs(np.log(ratios)).argmax())
     token_id, off = int(common[worst]), float(ratios[worst])
     mean, share = float(probs_V[token_id]), float(shares_V[token_id])
-    chance = SURE * float(np.sqrt(max(mean, share) / len(targets)))
+    # Passages of a short text lie over one another: it has no more evidence than tokens.
+    seen = min(len(targets), evidence.text.looked_at.num_tokens)
+    chance = SURE * float(np.sqrt(max(mean, share) / max(seen, 1)))
     if 1 / OFF < off < OFF or abs(mean - share) < chance:
         return None
     token = evidence.trained.tokenizer.token_text(token_id)
