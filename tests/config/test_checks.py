@@ -92,6 +92,7 @@ CLASHES = [
         'model.softmax has an effect only with model.task = "lm"',
     ),
     (["data.valid_fraction=0.5", "data.test_fraction=0.5"], "got 0.5 and 0.5; allowed: a sum"),
+    (["data.split=shuffled"], "is for texts of lines that stand alone; got text.unit"),
 ]
 
 

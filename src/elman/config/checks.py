@@ -351,6 +351,13 @@ def _data_clashes(settings: Settings) -> Iterator[SettingError]:
             got=f"{data.valid_fraction:g} and {data.test_fraction:g}",
             allowed="a sum below 1",
         )
+    is_stream = settings.model.task == "lm" and settings.text.unit == "stream"
+    if is_stream and data.split == "shuffled":
+        yield SettingError(
+            'data.split = "shuffled" is for texts of lines that stand alone',
+            got='text.unit = "stream", whose tail is held out',
+            hint="set text.unit = line, or leave data.split out",
+        )
 
 
 def _value_of(settings: Settings, key: str) -> object:
