@@ -147,13 +147,14 @@ def test_a_rate_is_that_of_the_optimiser_asked_for(text: Path, tmp_path: Path) -
     assert (asked.optimizer, asked.learning_rate) == ("adamw", sizing.WORD_RATE)
 
 
-def test_a_plain_recurrence_has_a_lower_rate() -> None:
+@pytest.mark.parametrize("kind", sizing.CAREFUL_RATES)
+def test_a_cell_that_needs_it_has_a_lower_rate(kind: str) -> None:
     def of(*overrides: str) -> dict[str, str]:
-        early = apply_overrides(Settings(), ("model.kind=elman", *overrides))
+        early = apply_overrides(Settings(), (f"model.kind={kind}", *overrides))
         found = sizing.suggested_settings(early, 300_000, budget_seconds=None)
         return dict(one.split("=") for one in found)
 
-    assert float(of()["training.learning_rate"]) == sizing.PLAIN_RATE
-    assert float(of("text.level=word")["training.learning_rate"]) == sizing.PLAIN_WORD_RATE
+    assert float(of()["training.learning_rate"]) == sizing.CAREFUL_RATES[kind]
+    assert float(of("text.level=word")["training.learning_rate"]) == sizing.WORD_RATES[kind]
     assert "training.learning_rate" not in of("training.optimizer=adam")
     assert "training.learning_rate" not in of("training.learning_rate=0.02")

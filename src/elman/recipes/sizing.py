@@ -5,6 +5,9 @@ prepared; the run records what came of them, so that it can be repeated anywhere
 them are in `benchmarks/RESULTS.md`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import torch
 
 from elman.config.checks import acts_in
@@ -21,11 +24,11 @@ MOST_UNITS = ((10.0, 64), (30.0, 128), (60.0, 256))
 LEAST_TOKENS = 2_000
 """A training text of fewer tokens is worth a word: little can be learnt from it."""
 
-PLAIN_RATE = 0.01
-"""Rate of Muon for a plain recurrent cell, a fifth of its usual one."""
+CAREFUL_RATES: Mapping[str, float] = MappingProxyType({"elman": 0.01, "gru": 0.02, "mgu": 0.02})
+"""Rates of Muon for cells whose loss rises without end at its usual one."""
 
-PLAIN_WORD_RATE = 0.003
-"""Rate of AdamW for word models of it."""
+WORD_RATES: Mapping[str, float] = MappingProxyType({"elman": 0.003, "gru": 0.004, "mgu": 0.004})
+"""Rates of AdamW for word models of them."""
 
 WORD_RATE = 0.012
 """Rate of AdamW for word models: on two texts better than 0.006 and 0.003, and than Muon."""
@@ -58,7 +61,7 @@ def suggested_settings(
     elif words:
         suggestions += _for_words(early, num_tokens)
     else:
-        suggestions += [*_for_characters(num_tokens), *_for_plain_recurrence(early)]
+        suggestions += [*_for_characters(num_tokens), *_at_a_careful_rate(early)]
     if budget_seconds is not None:
         suggestions += _for_little_time(early, suggestions, budget_seconds)
     if not (budget_seconds or early.training.epochs or early.training.updates):
@@ -131,16 +134,17 @@ def _for_characters(num_tokens: int) -> list[str]:
     return [f"model.hidden_size={size}", "model.dropout=0.2", f"training.batch_size={lanes}"]
 
 
-def _for_plain_recurrence(early: Settings) -> list[str]:
-    """Return a lower rate for a cell without gates, where nothing is said of the optimiser.
+def _at_a_careful_rate(early: Settings) -> list[str]:
+    """Return a lower rate for a cell that needs one, where nothing is said of the optimiser.
 
-    At Muon's usual rate its loss on characters falls for 400 updates and then rises without end.
+    At Muon's usual rate their loss on characters falls for 400 updates and then rises without end.
     """
     usual, asked = Settings().training, early.training
     said = (asked.optimizer, asked.learning_rate) != (usual.optimizer, usual.learning_rate)
-    if said or early.model.kind != "elman":
+    rate = CAREFUL_RATES.get(early.model.kind)
+    if said or rate is None:
         return []
-    return [f"training.optimizer={usual.optimizer}", f"training.learning_rate={PLAIN_RATE}"]
+    return [f"training.optimizer={usual.optimizer}", f"training.learning_rate={rate}"]
 
 
 def _for_words(early: Settings, num_tokens: int) -> list[str]:
@@ -155,7 +159,7 @@ def _for_words(early: Settings, num_tokens: int) -> list[str]:
         "training.window=35",
         f"training.batch_size={lanes}",
         *_split_softmax(early),
-        *_high_rate(early, PLAIN_WORD_RATE if early.model.kind == "elman" else WORD_RATE),
+        *_high_rate(early, WORD_RATES.get(early.model.kind, WORD_RATE)),
     ]
 
 
