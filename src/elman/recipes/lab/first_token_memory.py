@@ -123,7 +123,7 @@ def _by_seed(
 
 def _draw(path: Path) -> None:
     """Draw what the finished trials have: scores and updates by length, and the other tasks."""
-    draw_panels(path, [_scores, _updates, *(_far(task) for task in _FAR_TASKS)])
+    draw_panels(path, [_scores, _updates, *(_far(task) for task in _FAR_TASKS if _finished(task))])
 
 
 def _finished(task: LagTaskName) -> _Results:
@@ -163,7 +163,7 @@ def _lines(axes: Any, results: _Results, value: Any) -> None:
         if not lengths:
             continue
         each = [[value(result) for result in results[model, length]] for length in lengths]
-        axes.plot(lengths, [median(values) for values in each], color=colour, label=label)
+        axes.plot(lengths, [median(values) for values in each], "o-", color=colour, label=label)
         for length, values in zip(lengths, each, strict=True):
             axes.plot([length] * len(values), values, ".", color=colour, alpha=0.3)
     axes.set(xscale="log", xlabel="length")
