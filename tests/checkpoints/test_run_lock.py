@@ -13,7 +13,7 @@ from elman.checkpoints.run_lock import LOCK, RunLock
 from elman.errors import RunError
 
 HOLDS = """
-import sys, time
+import sys
 from elman.checkpoints.run_lock import RunLock
 lock = RunLock.take(sys.argv[1])
 print("held", flush=True)

@@ -7,7 +7,8 @@ import pytest
 
 from elman.recipes.classify import ClassifyTask
 from elman.recipes.diagnosing.diagnosis import diagnosis_of
-from elman.recipes.diagnosing.planting import GATES, plant_in_weights
+from elman.recipes.diagnosing.fault import GATE_FAULTS
+from elman.recipes.diagnosing.planting import plant_in_weights
 from elman.recipes.learning import start_run, train_run
 from elman.recipes.tag import TagTask
 from elman.recipes.task import Task
@@ -60,14 +61,7 @@ def rows_of(task: str) -> str:
 
 def train(task: Task, out: Path, overrides: tuple[str, ...]) -> None:
     """Make a small run."""
-    run = start_run(task, TrainRequest(out, overrides=(*SMALL, *overrides)))
-    train_run(
-        run,
-        on_event=lambda event: None,
-        should_stop=lambda: False,
-        before_scoring=lambda: None,
-        on_scored=lambda count: None,
-    )
+    train_run(start_run(task, TrainRequest(out, overrides=(*SMALL, *overrides))))
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +79,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("task", TASKS)
 def test_gates_of_a_healthy_run_are_asked_about_and_nothing_is_found(runs: Path, task: str) -> None:
     found = diagnosis_of(runs / task)
-    assert set(GATES) <= set(found.asked)
-    assert not set(GATES) & set(found.names)
+    assert set(GATE_FAULTS) <= set(found.asked)
+    assert not set(GATE_FAULTS) & set(found.names)
 
 
-@pytest.mark.parametrize("fault", GATES)
+@pytest.mark.parametrize("fault", GATE_FAULTS)
 @pytest.mark.parametrize("task", TASKS)
 def test_a_fault_planted_in_its_gates_is_found(
     runs: Path, tmp_path: Path, task: str, fault: str
@@ -104,7 +98,7 @@ def test_weights_whose_products_are_no_numbers_are_broken(runs: Path, tmp_path: 
     plant_in_weights(tmp_path / "run", "broken-weights")
     found = diagnosis_of(tmp_path / "run")
     assert "broken-weights" in found.names
-    assert not set(GATES) & set(found.asked)
+    assert not set(GATE_FAULTS) & set(found.asked)
 
 
 def test_a_row_with_another_answer_is_no_repetition(tmp_path: Path) -> None:

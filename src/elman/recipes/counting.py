@@ -74,10 +74,8 @@ def count_run(
         raise SettingError(
             "counting takes the time that it takes", got="--budget", hint="leave it out"
         )
-    lock = RunLock.take(request.out)
-    folder = new_run_folder(request.out, lock)
-    cache = folder.path / CACHE
-    try:
+    with new_run_folder(request.out) as (folder, lock):
+        cache = folder.path / CACHE
         cache.mkdir(exist_ok=True)
         on_stage("reading the text …")
         first = () if request.config_text else task.first_suggestions(settings, cache)
@@ -90,10 +88,6 @@ def count_run(
         model = NgramLanguageModel(settings.model, found.tables)
         folder.begin(settings, prepared.vocabularies())
         folder.save_weights(model, update=0)
-    except BaseException:
-        folder.discard()
-        lock.release()
-        raise
     return CountRun(folder, lock, settings, prepared, model, tried, found.notices, request.started)
 
 

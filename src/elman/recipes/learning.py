@@ -2,7 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic
@@ -22,7 +23,6 @@ from elman.recipes.training_request import (
     TrainRequest,
     merged_settings,
     suggestions_beneath,
-    without_other_rates,
 )
 from elman.training.budget import updates_for_budget
 from elman.training.events import TrainingEvent
@@ -79,32 +79,31 @@ def start_run(
     could not begin is taken away again.
     """
     early = merged_settings(task, request, ())
-    lock = RunLock.take(request.out)
-    folder = new_run_folder(request.out, lock)
-    cache = folder.path / CACHE
-    try:
+    with new_run_folder(request.out) as (folder, lock):
+        cache = folder.path / CACHE
         cache.mkdir(exist_ok=True)
         on_stage("reading the data …")
         first = () if request.config_text else task.first_suggestions(early, cache)
         early = merged_settings(task, request, first)
         prepared = task.prepare(early, cache)
-        more = without_other_rates(
-            task, request, suggestions_beneath(task, request, early, prepared)
-        )
+        more = suggestions_beneath(task, request, early, prepared)
         settings = merged_settings(task, request, (*first, *more))
         if request.budget_seconds is not None:
             on_stage("measuring how fast this machine is …")
         return _begin(task, request, folder, lock, settings, prepared)
-    except BaseException:
-        folder.discard()
-        lock.release()
-        raise
 
 
-def new_run_folder(out: Path, lock: RunLock) -> RunFolder:
-    """Make the folder of a run under its lock, which is let go where that cannot be."""
+@contextmanager
+def new_run_folder(out: Path) -> Iterator[tuple[RunFolder, RunLock]]:
+    """Give the folder of a new run under its lock; where the block fails, nothing of it is left."""
+    lock = RunLock.take(out)
     try:
-        return RunFolder.create(out)
+        folder = RunFolder.create(out)
+        try:
+            yield folder, lock
+        except BaseException:
+            folder.discard()
+            raise
     except BaseException:
         lock.release()
         raise
@@ -135,10 +134,10 @@ def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[Prepared
     Raises `RunError` where it is not one of this task, where its data are no longer what they were,
     and where another process trains it.
     """
-    RunFolder.open(out, purpose="resume")
+    folder = RunFolder.open(out, purpose="resume")
     lock = RunLock.take(out)
     try:
-        return _resumed(task, RunFolder.open(out, purpose="resume"), lock)
+        return _resumed(task, folder, lock)
     except BaseException:
         lock.release()
         raise
@@ -174,10 +173,10 @@ def _require_task(task: Task[Any, Any, Any], settings: Settings, out: Path) -> N
 def train_run(
     run: Run[PreparedT, ModelT, BatchT],
     *,
-    on_event: Callable[[TrainingEvent], None],
-    should_stop: Callable[[], bool],
-    before_scoring: Callable[[], None],
-    on_scored: Callable[[int], None],
+    on_event: Callable[[TrainingEvent], None] = lambda event: None,
+    should_stop: Callable[[], bool] = bool,
+    before_scoring: Callable[[], None] = lambda: None,
+    on_scored: Callable[[int], None] = lambda count: None,
 ) -> TrainReport:
     """Train `run` to its end, or until `should_stop`; then score the best weights exactly.
 
@@ -185,50 +184,40 @@ def train_run(
     text have been scored, again and again. However it ends, others may have the folder after it.
     """
     with run.lock:
-        return _train(run, on_event, should_stop, before_scoring, on_scored)
+        folder, trainer = run.folder, run.trainer
 
+        def observe(event: TrainingEvent) -> None:
+            folder.append_metrics(event.to_json())
+            on_event(event)
 
-def _train(
-    run: Run[PreparedT, ModelT, BatchT],
-    on_event: Callable[[TrainingEvent], None],
-    should_stop: Callable[[], bool],
-    before_scoring: Callable[[], None],
-    on_scored: Callable[[int], None],
-) -> TrainReport:
-    folder, trainer = run.folder, run.trainer
+        def save(state: TrainerState, best: bool) -> None:
+            if best:
+                folder.save_weights(trainer.model, update=trainer.update)
+            folder.save_state(state.tensors, state.facts)
 
-    def observe(event: TrainingEvent) -> None:
-        folder.append_metrics(event.to_json())
-        on_event(event)
-
-    def save(state: TrainerState, best: bool) -> None:
-        if best:
-            folder.save_weights(trainer.model, update=trainer.update)
-        folder.save_state(state.tensors, state.facts)
-
-    report = fit(
-        trainer,
-        validate=run.task.validation(run.settings, run.prepared, trainer),
-        save=save,
-        on_event=observe,
-        should_stop=should_stop,
-    )
-    if report.reason == "interrupted":
-        return TrainReport(report, {}, folder.path)
-    if report.best_update is None:  # no validation was finite, or there is nothing to choose by
-        with trainer.kept_weights():
-            folder.save_weights(trainer.model, update=trainer.update)
-    before_scoring()
-    folder.load_weights(trainer.model)
-    scores: dict[str, Mapping[str, object]] = {
-        name: score.to_json()
-        for name, score in run.task.scores(
-            trainer.model, run.settings, run.prepared, trainer.plan, on_scored
-        ).items()
-    }
-    _write_manifest(run, {"training": report.to_json(), "scores": scores})
-    shutil.rmtree(run.cache, ignore_errors=True)
-    return TrainReport(report, scores, folder.path)
+        report = fit(
+            trainer,
+            validate=run.task.validation(run.settings, run.prepared, trainer),
+            save=save,
+            on_event=observe,
+            should_stop=should_stop,
+        )
+        if report.reason == "interrupted":
+            return TrainReport(report, {}, folder.path)
+        if report.best_update is None:  # no validation was finite, or there is nothing to choose by
+            with trainer.kept_weights():
+                folder.save_weights(trainer.model, update=trainer.update)
+        before_scoring()
+        folder.load_weights(trainer.model)
+        scores: dict[str, Mapping[str, object]] = {
+            name: score.to_json()
+            for name, score in run.task.scores(
+                trainer.model, run.settings, run.prepared, trainer.plan, on_scored
+            ).items()
+        }
+        _write_manifest(run, {"training": report.to_json(), "scores": scores})
+        shutil.rmtree(run.cache, ignore_errors=True)
+        return TrainReport(report, scores, folder.path)
 
 
 def _begin(

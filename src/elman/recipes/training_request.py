@@ -35,12 +35,13 @@ def suggestions_beneath(
 ) -> tuple[str, ...]:
     """Return sizes that fit the data; none beneath a settings file, which means what it says."""
     if not request.config_text:
-        return task.suggestions(early, prepared, budget_seconds=request.budget_seconds)
+        found = task.suggestions(early, prepared, budget_seconds=request.budget_seconds)
+        return _without_other_rates(task, request, found)
     given = early.training.epochs or early.training.updates or request.budget_seconds is not None
     return () if given else ("training.epochs=10",)
 
 
-def without_other_rates(
+def _without_other_rates(
     task: Task[Any, Any, Any], request: TrainRequest, suggestions: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return `suggestions` without a rate that is another optimiser's than the one asked for."""

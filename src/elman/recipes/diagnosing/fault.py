@@ -36,12 +36,13 @@ FAULTS: Mapping[str, str] = MappingProxyType(
 """The kinds, in the order in which they are told: first what spoils the evidence of others."""
 
 _UNLEARNT = ("input-ignored", "biased-output", "overconfident", "vanishing-reach")
-_OF_GATES = ("saturated-gates", "closed-forget-gates", "dead-units", "exploding-reach")
+GATE_FAULTS = ("saturated-gates", "closed-forget-gates", "dead-units")
+"""Those that a recurrent model of any task can have."""
 
 FOLLOWING: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "unfinished": ("nothing-learnt",),
-        "rate-too-high": (*_OF_GATES, *_UNLEARNT),
+        "rate-too-high": (*GATE_FAULTS, "exploding-reach", *_UNLEARNT),
         "nothing-learnt": (*_UNLEARNT, "state-across-lines"),
         "unknown-tokens": ("overconfident", "biased-output"),
         "another-text-held-out": ("overconfident", "biased-output"),

@@ -199,9 +199,6 @@ WEIGHTS: Mapping[str, Callable[[nn.Module], None]] = MappingProxyType(
 )
 """Faults that are put into the weights of a trained recurrent model, in place."""
 
-GATES = ("saturated-gates", "closed-forget-gates", "dead-units")
-"""Those of them that a model of any task can have."""
-
 
 def plant_in_weights(path: Path, fault: str) -> None:
     """Change the weights of the run at `path`, which keep their digest and what they belong to.

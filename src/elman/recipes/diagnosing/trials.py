@@ -152,11 +152,4 @@ def _train(condition: Condition, planting: Planting, out: Path) -> None:
         *condition.overrides,
         *planting.overrides,
     )
-    run = start_run(LanguageTask(), TrainRequest(out, overrides=overrides))
-    train_run(
-        run,
-        on_event=lambda event: None,
-        should_stop=lambda: False,
-        before_scoring=lambda: None,
-        on_scored=lambda count: None,
-    )
+    train_run(start_run(LanguageTask(), TrainRequest(out, overrides=overrides)))
