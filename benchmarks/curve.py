@@ -33,12 +33,14 @@ def points_of(run: Path) -> Points:
 
 
 def draw(curves: dict[str, Points], path: Path) -> None:
-    ticks = [90, 100, 110, 130, 150, 200, 250, 300, 400]
+    ticks = [90, 100, 110, 130, 150, 200, 250, 300, 400, 600, 800, 1000, 1400]
     with panel(path) as axes:
         for name, points in curves.items():
             axes.plot([p[0] / 60 for p in points], [p[2] for p in points], "o-", ms=3, label=name)
         axes.set(xlabel="minutes", ylabel="validation perplexity", yscale="log")
-        axes.set_yticks(ticks, [str(tick) for tick in ticks])
+        low, high = axes.get_ylim()
+        shown = [tick for tick in ticks if low <= tick <= high]
+        axes.set_yticks(shown, [str(tick) for tick in shown])
         axes.minorticks_off()
 
 
