@@ -20,6 +20,7 @@ from elman.kernels.native_loss import (
 )
 from elman.kernels.products import ProductPlan
 from elman.layers.readout import Softmax, SoftmaxReadout, TokenReadout
+from elman.processes import Processes
 from elman.shapes import require_shape
 
 LOGITS_AT_ONCE = 1 << 22
@@ -44,6 +45,15 @@ class LossSum:
     def zero(cls) -> "LossSum":
         """Return the loss of no tokens, the start of every sum."""
         return cls(torch.zeros((), dtype=torch.float64), 0)
+
+    def over(self, processes: Processes) -> "LossSum":
+        """Return the loss over the tokens of all processes: the sum of sums, the sum of counts."""
+        if processes.size == 1:
+            return self
+        nats = processes.sum_of(self.nats.item())
+        return LossSum(
+            torch.tensor(nats, dtype=torch.float64), int(processes.sum_of(float(self.count)))
+        )
 
     def mean(self) -> Tensor:
         """Return nats per token, the one place where a mean is taken; 0 without tokens."""

@@ -6,9 +6,13 @@ take the number of their position (`uniform_at`) and need no generator.
 """
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
+
+from elman.rows import RowShare
 
 Purpose = Literal["initialisation", "dropout", "order", "sampling", "split"]
 
@@ -22,6 +26,35 @@ def stream_seed(seed: int, purpose: Purpose) -> int:
 def generator(seed: int, purpose: Purpose) -> torch.Generator:
     """Return a new CPU generator for one purpose of one seed."""
     return torch.Generator().manual_seed(stream_seed(seed, purpose))
+
+
+class RowGenerator(torch.Generator):
+    """The generator of one of several processes that share the rows of each batch.
+
+    All of them have the same one and draw for all rows; each keeps its own. A row then meets the
+    same noise whichever process computes it, and the generators stay in step.
+    """
+
+    _share: RowShare | None = None
+
+    @contextmanager
+    def of_rows(self, share: RowShare | None) -> Iterator[None]:
+        """Let rows drawn within be those of `share`; None: draws are of no rows of a batch."""
+        before, self._share = self._share, share
+        try:
+            yield
+        finally:
+            self._share = before
+
+    @property
+    def share(self) -> RowShare | None:
+        """Which rows are drawn now; None where draws are kept whole."""
+        return self._share
+
+
+def row_share_of(generator: torch.Generator) -> RowShare | None:
+    """Return the rows that `generator` draws for; None where it draws for those at hand."""
+    return generator.share if isinstance(generator, RowGenerator) else None
 
 
 def uniform_at(key: int, position: int) -> float:

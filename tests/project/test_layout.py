@@ -13,12 +13,14 @@ PACKAGE = ROOT / "src" / "elman"
 # Rank of every unit directly under elman/, as ARCHITECTURE.md lists them. Imports point down.
 RANKS = {
     "errors": 0,
+    "rows": 0,
     "shapes": 1,
     "config": 1,
     "seeding": 1,
     "text": 2,
     "cells": 2,
     "kernels": 2,
+    "processes": 2,
     "data": 3,
     "layers": 3,
     "models": 4,

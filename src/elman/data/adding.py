@@ -32,6 +32,15 @@ class SumBatch(NamedTuple):
         """No row goes on from another."""
         return False
 
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return len(self.lengths_B)
+
+    def rows(self, which: slice) -> "SumBatch":
+        """Return these rows alone, as wide as they are here."""
+        return SumBatch(*(tensor[which] for tensor in self))
+
 
 def adding_batch(num_rows: int, length: int, draw: np.random.Generator) -> SumBatch:
     """Return rows of `length` numbers, at least 2, with their marks and the sums of the marked."""

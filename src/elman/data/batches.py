@@ -1,6 +1,6 @@
 """What a batch is, and what can be asked of anything that gives batches."""
 
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import torch
 
@@ -16,6 +16,15 @@ class Batch(Protocol):
     @property
     def continues(self) -> bool:
         """Whether every row goes on where the same row of the batch before ended."""
+        ...
+
+    @property
+    def num_rows(self) -> int:
+        """Rows: lanes of a stream, lines, or whatever is answered by itself."""
+        ...
+
+    def rows(self, which: slice) -> Self:
+        """Return these rows alone, as wide as they are here."""
         ...
 
 
@@ -41,6 +50,16 @@ class TokenBatch(NamedTuple):
     def num_targets(self) -> int:
         """The number of supervised positions, the sum of the lengths."""
         return int(self.lengths_B.sum())
+
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return len(self.lengths_B)
+
+    def rows(self, which: slice) -> "TokenBatch":
+        """Return these rows alone, as wide as they are here."""
+        ids_BT, targets_BT, lengths_B, continues = self
+        return TokenBatch(ids_BT[which], targets_BT[which], lengths_B[which], continues)
 
 
 class BatchSource(Protocol[BatchT_co]):

@@ -54,6 +54,15 @@ class LabelBatch(NamedTuple):
         """No row goes on from another."""
         return False
 
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return len(self.lengths_B)
+
+    def rows(self, which: slice) -> "LabelBatch":
+        """Return these rows alone, as wide as they are here."""
+        return LabelBatch(*(tensor[which] for tensor in self))
+
 
 class TagBatch(NamedTuple):
     """Sentences and a tag for each token.
@@ -80,6 +89,17 @@ class TagBatch(NamedTuple):
         """No row goes on from another."""
         return False
 
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return len(self.lengths_B)
+
+    def rows(self, which: slice) -> "TagBatch":
+        """Return these rows alone, as wide as they are here, with the spellings of all."""
+        ids_BT, lengths_B, words_BT, spellings_WK, spelling_lengths_W, tags_BT = self
+        mine = ids_BT[which], lengths_B[which], words_BT[which]
+        return TagBatch(*mine, spellings_WK, spelling_lengths_W, tags_BT[which])
+
 
 class PairBatch(NamedTuple):
     """Sources and targets: source_BS, source_lengths_B; target_BT, target_lengths_B (no marks)."""
@@ -98,6 +118,15 @@ class PairBatch(NamedTuple):
     def continues(self) -> bool:
         """No row goes on from another."""
         return False
+
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return len(self.source_lengths_B)
+
+    def rows(self, which: slice) -> "PairBatch":
+        """Return these rows alone, as wide as they are here."""
+        return PairBatch(*(tensor[which] for tensor in self))
 
 
 class InputRows(Protocol):

@@ -5,9 +5,9 @@ by the same code. Rows of the state are hypotheses; a search asks for rows again
 number, and keeps nothing of its own in the model.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,18 @@ class Hypothesis:
     def length(self) -> int:
         """Tokens that were scored: the end mark counts, the start mark does not."""
         return len(self.ids) + int(self.ended)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold; every float survives it exactly."""
+        weights = None if self.weights_TS is None else self.weights_TS.tolist()
+        return {**vars(self), "ids": list(self.ids), "weights_TS": weights}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """Return the hypothesis that told this."""
+        weights = told["weights_TS"]
+        weights_TS = None if weights is None else np.array(weights, dtype=np.float32)
+        return cls(**{**told, "ids": tuple(told["ids"]), "weights_TS": weights_TS})
 
 
 def greedy_search(

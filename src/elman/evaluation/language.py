@@ -15,6 +15,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
 from elman.losses import LossSum, token_loss
 from elman.models.language import LanguageModel
+from elman.processes import Processes
 
 Ids = npt.NDArray[np.integer]
 OnTokens = Callable[[npt.NDArray[np.float64], npt.NDArray[np.int64]], None]
@@ -115,6 +116,7 @@ def score_lines_by(
     window: int = LINE_WINDOW,
     unk_id: int | None = None,
     on_line: OnLine | None = None,
+    processes: Processes | None = None,
 ) -> LanguageScore:
     """Score lines that know nothing of each other: input [S] x1 … xn, predicted x1 … xn [S].
 
@@ -122,8 +124,10 @@ def score_lines_by(
     line. Lines are batched with others of like length and told to `on_line` in their own order;
     neither batch_size nor window changes a number beyond rounding. Memory is bounded by
     POOL_BATCHES · batch_size lines. An empty line is the single prediction of the stop mark; leave
-    blank lines out before if they are no examples.
+    blank lines out before if they are no examples. Several `processes`, which all have the same
+    lines, score a share of the batches each and tell each other: the score is of all lines.
     """
+    among = Processes() if processes is None else processes
     _require_positive("batch_size", batch_size)
     _require_positive("window", window)
     tally = LanguageTally(unk_id=unk_id)
@@ -132,12 +136,14 @@ def score_lines_by(
     while pool := list(islice(remaining, POOL_BATCHES * batch_size)):
         rows = [_framed(ids_N, boundary_id) for ids_N in pool]
         order = sorted(range(len(rows)), key=lambda row: -len(rows[row]))
-        nats: list[npt.NDArray[np.float64]] = [np.empty(0)] * len(rows)
-        for first in range(0, len(order), batch_size):
-            batch = order[first : first + batch_size]
+        nats = [np.zeros(len(row) - 1) for row in rows]
+        batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+        for batch in batches[among.rank :: among.size]:
             scored = _score_rows(scorer, [rows[row] for row in batch], window)
             for row, nats_N in zip(batch, scored, strict=True):
                 nats[row] = nats_N
+        if among.size > 1:
+            nats = _of_all(nats, among)
         for ids_N, nats_N in zip(rows, nats, strict=True):
             tally.add(nats_N, ids_N[1:])
             if on_line is not None:
@@ -223,6 +229,14 @@ def _score_rows(
             part_nats_BT, state = scorer.nats(part_BT[:, :-1], part_BT[:, 1:], state, left_B)
             nats_BT[:, start:stop] = part_nats_BT.cpu().numpy()
     return [nats_BT[row, : len(ids_N) - 1] for row, ids_N in enumerate(rows)]
+
+
+def _of_all(
+    nats: list[npt.NDArray[np.float64]], processes: Processes
+) -> list[npt.NDArray[np.float64]]:
+    """Return what all processes found, where each has 0 for what the others did."""
+    ends = np.cumsum([len(nats_N) for nats_N in nats])[:-1]
+    return np.split(processes.sums_of(torch.from_numpy(np.concatenate(nats))).numpy(), ends)
 
 
 def _require_positive(name: str, value: int) -> None:

@@ -13,6 +13,7 @@ from elman.errors import ShapeError
 from elman.evaluation.language import STREAM_WINDOW, Ids, score_lines_by, score_stream_by
 from elman.evaluation.scorers import TokenScorer
 from elman.evaluation.units import LanguageScore, nats_to_bits
+from elman.processes import Processes
 
 SURPRISAL_COLUMNS = ("start", "end", "token", "surprisal_bits", "unknown")
 BITS_PER_NAT = nats_to_bits(1.0)
@@ -166,6 +167,7 @@ def score_line_rows(
     boundary_text: str,
     batch_size: int = 64,
     unk_id: int | None = None,
+    processes: Processes | None = None,
 ) -> LanguageScore:
     """Score lines as `score_lines_by` does; tell `sink` of each token and stop mark.
 
@@ -202,6 +204,7 @@ def score_line_rows(
         batch_size=batch_size,
         unk_id=unk_id,
         on_line=write,
+        processes=processes,
     )
 
 

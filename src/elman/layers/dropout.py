@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from elman.errors import SettingError
+from elman.seeding import RowGenerator, row_share_of
 
 DropoutKind = Literal["ordinary", "locked"]
 
@@ -54,7 +55,11 @@ def draw_mask(
     batch_size, num_steps, width = shape
     steps = num_steps if kind == "ordinary" else 1
     dropped = min(max(round(p * MASK_LEVELS), 1), MASK_LEVELS - 1)
-    keep_BTE = _at_least(dropped, (batch_size, steps, width), device, generator)
+    share = row_share_of(generator)
+    if share is None:
+        keep_BTE = _at_least(dropped, (batch_size, steps, width), device, generator)
+    else:
+        keep_BTE = _at_least(dropped, (share.num_rows, steps, width), device, generator)[share.held]
     return DropMask(keep_BTE, MASK_LEVELS / (MASK_LEVELS - dropped))
 
 
@@ -76,6 +81,26 @@ def drop(
     shape = (batch_size, num_steps, width)
     mask = draw_mask(shape, p, generator, kind=kind, device=x_BTE.device)
     return x_BTE if mask is None else mask.on(x_BTE)
+
+
+def drop_weights(weight: Tensor, p: float, generator: torch.Generator | None) -> Tensor:
+    """Return a matrix [M, N] with each element 0 with probability p, the rest divided by 1 − p.
+
+    It has nothing to do with rows of a batch: processes that share those draw the same mask here.
+    """
+    if isinstance(generator, RowGenerator):
+        with generator.of_rows(None):
+            return drop(weight.unsqueeze(0), p, generator).squeeze(0)
+    return drop(weight.unsqueeze(0), p, generator).squeeze(0)
+
+
+def uniform_rows(shape_BT: torch.Size, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Return uniform numbers in [0, 1) for the steps of each row: [B, T] float32."""
+    share = row_share_of(generator)
+    if share is None:
+        return torch.rand(shape_BT, generator=generator, device=device)
+    whole = (share.num_rows, *shape_BT[1:])
+    return torch.rand(whole, generator=generator, device=device)[share.held]
 
 
 def _at_least(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, one_hot
 
-from elman.layers.dropout import drop
+from elman.layers.dropout import drop_weights
 from elman.shapes import require_shape
 
 EmbeddingGradient = Literal["dense", "rows"]
@@ -40,8 +40,8 @@ class Embedding(nn.Module):
         x_BTE = embedding(ids_BT, self.weight, sparse=gradient == "rows")
         if generator is None or p == 0.0:
             return x_BTE
-        ones_1V1 = self.weight.new_ones(1, len(self.weight), 1)
-        return x_BTE * embedding(ids_BT, drop(ones_1V1, p, generator)[0])
+        ones_V1 = self.weight.new_ones(len(self.weight), 1)
+        return x_BTE * embedding(ids_BT, drop_weights(ones_V1, p, generator))
 
     def initialise(self, generator: torch.Generator, *, std: float = 1.0) -> None:
         """Draw every number from a normal distribution of standard deviation `std`."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elman.cells.cell import Cell, CellState
 from elman.errors import SettingError
-from elman.layers.dropout import DropMask, draw_mask, drop
+from elman.layers.dropout import DropMask, draw_mask, drop, drop_weights
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class NoiseRates:
         """
         if generator is None or self.weight_dropout == 0.0 or not cell.is_recurrent:
             return cell
-        dropped = drop(cell.weight_hh.unsqueeze(0), self.weight_dropout, generator).squeeze(0)
+        dropped = drop_weights(cell.weight_hh, self.weight_dropout, generator)
         return cell.with_weights({"weight_hh": dropped})
 
     def for_run(

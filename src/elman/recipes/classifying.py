@@ -3,7 +3,7 @@
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from elman.checkpoints.run_folder import LABELS
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource
 from elman.data.examples import InputRows, LabelBatch
-from elman.decoding.in_order import decode_in_order
+from elman.decoding.in_order import Exchange, decode_in_order
 from elman.errors import DataError
 from elman.evaluation.label_report import (
     BaselineLabels,
@@ -27,6 +27,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.classifier import SequenceClassifier
 from elman.models.ensemble import mean_log_probs
+from elman.processes import Processes
 from elman.recipes.labelled import LabelledRow, labelled_files, require_tables, told_rows
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, encoder_of_run
 from elman.recipes.trained import open_members
@@ -50,6 +51,7 @@ class TrainedClassifier:
     labels: LabelSet
     models: tuple[SequenceClassifier, ...]
     plan: KernelPlan
+    processes: Processes = field(default_factory=Processes)
 
     def log_probs(self, rows: InputRows) -> LogProbs:
         """Return ln p of every label for every row, [B, C]; the rows are read all at once."""
@@ -69,7 +71,8 @@ class TrainedClassifier:
             return list(self.log_probs(self.encoder.in_memory(arrays)))
 
         sources: Iterable[Sequence[float]] = (row for row in rows)  # type: ignore[misc]
-        return decode_in_order(sources, decode, batch_size=batch_size)
+        exchange = Exchange(self.processes, np.ndarray.tolist, np.array)
+        return decode_in_order(sources, decode, batch_size=batch_size, exchange=exchange)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.data.lines import LineBatches
+from elman.data.shares import SharedRows
 from elman.data.streams import StreamBatches, fit_stream
 from elman.data.token_array import LineArray, TokenArray
 from elman.errors import DataError, RunError
@@ -98,7 +99,9 @@ def validation_source(
         window_deviation=0.0,
     )
     source, _ = _source(replace(settings, training=in_lanes), prepared, part)
-    return lambda: validation_loss(trainer.model, source, plan=trainer.plan)
+    processes = trainer.processes
+    own = source if processes.size == 1 else SharedRows(source, processes.rank, processes.size)
+    return lambda: validation_loss(trainer.model, own, plan=trainer.plan).over(processes)
 
 
 def held_out_scores(

@@ -27,7 +27,7 @@ def write_labels(
     several answers the labels of a row, and their probabilities, stand in one cell each. Tabs, line
     ends and backslashes of a label are written as Python escapes them.
     """
-    classifier = open_classifier(run, request.ensemble)
+    classifier = replace(open_classifier(run, request.ensemble), processes=request.processes)
     settings = _with_request(classifier.settings, request)
     told = list[str]()
     rows, shown = tee(unlabelled_rows(request, settings, scratch, on_notice=told.append))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource, TokenBatch
 from elman.evaluation.units import LanguageScore
@@ -80,11 +80,13 @@ class LanguageTask(Task[PreparedText, LanguageModel, TokenBatch]):
         """Read, split, tokenise and encode the text."""
         return prepare_text(settings, scratch)
 
-    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedText:
+    def reopen(
+        self, folder: RunFolder, recorded: Mapping[str, object], scratch: Path
+    ) -> PreparedText:
         """Return the text as the run began with it."""
         tokenizer = tokenizer_from_json(folder.tokenizer_json)
         require_same_text(folder.settings.text, tokenizer, folder.path)
-        return reopen_prepared(folder.settings, tokenizer, folder.path / CACHE, recorded)
+        return reopen_prepared(folder.settings, tokenizer, scratch, recorded)
 
     def suggestions(
         self, early: Settings, prepared: PreparedText, *, budget_seconds: float | None

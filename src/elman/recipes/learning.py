@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic
@@ -17,6 +17,7 @@ from elman.config.settings import Settings
 from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.learnt import LearntModel
+from elman.processes import Processes
 from elman.recipes.sizing import MOST_EPOCHS, notices_of_precision, precision_of
 from elman.recipes.task import BatchT, ModelT, Prepared, PreparedT, Task
 from elman.recipes.training_request import (
@@ -40,7 +41,7 @@ class Run(Generic[PreparedT, ModelT, BatchT]):
 
     task: Task[PreparedT, ModelT, BatchT]
     folder: RunFolder
-    lock: RunLock
+    lock: AbstractContextManager[object]
     settings: Settings
     prepared: PreparedT
     trainer: Trainer[ModelT, BatchT]
@@ -115,7 +116,7 @@ def finished_report(task: Task[Any, Any, Any], out: Path) -> TrainReport | None:
     Raises `RunError` where it is not a run of this task.
     """
     folder = RunFolder.open(out, purpose="resume")
-    _require_task(task, folder.settings, out)
+    require_task(task, folder.settings, out)
     results = folder.read_manifest().results
     training, scores = results.get("training"), results.get("scores")
     if not isinstance(training, dict) or not isinstance(scores, dict):
@@ -147,13 +148,13 @@ def _resumed(
     task: Task[PreparedT, ModelT, BatchT], folder: RunFolder, lock: RunLock
 ) -> Run[PreparedT, ModelT, BatchT]:
     settings = folder.settings
-    _require_task(task, settings, folder.path)
+    require_task(task, settings, folder.path)
     folder.tidy()
     torch.set_num_threads(settings.training.threads)
     manifest = folder.read_manifest()
-    prepared = task.reopen(folder, manifest.data)
+    prepared = task.reopen(folder, manifest.data, folder.path / CACHE)
     plan = KernelPlan.from_record(manifest.kernels)
-    trainer, notices = _trainer(task, settings, prepared, plan, settings.training.updates)
+    trainer, notices = new_trainer(task, settings, prepared, plan, settings.training.updates)
     saved = folder.load_state()
     trainer.restore(TrainerState(saved.tensors, saved.facts))
     folder.keep_metrics_until(trainer.update)
@@ -161,7 +162,8 @@ def _resumed(
     return Run(task, folder, lock, settings, prepared, trainer, notices)
 
 
-def _require_task(task: Task[Any, Any, Any], settings: Settings, out: Path) -> None:
+def require_task(task: Task[Any, Any, Any], settings: Settings, out: Path) -> None:
+    """Raise `RunError` where the run at `out`, of these settings, is not one of `task`."""
     if settings.model.task != task.base.model.task:
         raise RunError(
             f"the run {out} is of another task",
@@ -182,15 +184,21 @@ def train_run(
 
     An interrupted run is saved and not scored. `on_scored` is told how many tokens of the held-out
     text have been scored, again and again. However it ends, others may have the folder after it.
+    Of several processes the first alone writes and scores.
     """
     with run.lock:
         folder, trainer = run.folder, run.trainer
+        processes = trainer.processes
+        leads = processes.rank == 0
 
         def observe(event: TrainingEvent) -> None:
-            folder.append_metrics(event.to_json())
+            if leads:
+                folder.append_metrics(event.to_json())
             on_event(event)
 
         def save(state: TrainerState, best: bool) -> None:
+            if not leads:
+                return
             if best:
                 folder.save_weights(trainer.model, update=trainer.update)
             folder.save_state(state.tensors, state.facts)
@@ -200,9 +208,9 @@ def train_run(
             validate=run.task.validation(run.settings, run.prepared, trainer),
             save=save,
             on_event=observe,
-            should_stop=should_stop,
+            should_stop=lambda: processes.any_of(should_stop()),
         )
-        if report.reason == "interrupted":
+        if report.reason == "interrupted" or not leads:
             return TrainReport(report, {}, folder.path)
         if report.best_update is None:  # no validation was finite, or there is nothing to choose by
             with trainer.kept_weights():
@@ -243,7 +251,7 @@ def _begin(
         source, _ = task.source(settings, prepared)
         updates = planned_updates(settings.training, source)
         settings = _with_updates(settings, updates)
-    trainer, more = _trainer(task, settings, prepared, plan, settings.training.updates)
+    trainer, more = new_trainer(task, settings, prepared, plan, settings.training.updates)
     folder.begin(settings, prepared.vocabularies())
     run = Run(task, folder, lock, settings, prepared, trainer, (*notices, *more))
     _write_manifest(run, {})
@@ -257,13 +265,15 @@ def _with_updates(settings: Settings, updates: int) -> Settings:
     return replace(settings, training=replace(settings.training, updates=updates, epochs=0))
 
 
-def _trainer(
+def new_trainer(
     task: Task[PreparedT, ModelT, BatchT],
     settings: Settings,
     prepared: PreparedT,
     plan: KernelPlan,
     updates: int,
+    processes: Processes | None = None,
 ) -> tuple[Trainer[ModelT, BatchT], tuple[str, ...]]:
+    """Return a trainer of a new model, and notices of sizes that had to be reduced."""
     source, notices = task.source(settings, prepared)
     try:
         model = task.model(settings, prepared)
@@ -277,7 +287,10 @@ def _trainer(
             hint="choose smaller sizes",
         ) from None
     objective = task.objective(model, settings, prepared)
-    return Trainer(objective, source, settings.training, plan, total_updates=updates), notices
+    trainer = Trainer(
+        objective, source, settings.training, plan, total_updates=updates, processes=processes
+    )
+    return trainer, notices
 
 
 def _fit_budget(
@@ -303,7 +316,7 @@ def _fit_budget(
             got=f"{request.budget_seconds:g} s",
             hint="give minutes, such as 2m: reading, measuring and scoring are a part of it",
         )
-    trainer, _ = _trainer(task, settings, prepared, plan, 1)
+    trainer, _ = new_trainer(task, settings, prepared, plan, 1)
     measured = updates_for_budget(
         trainer.objective,
         trainer.source,

@@ -1,12 +1,13 @@
 """What a person asks of `elman predict`, for every task alike."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from elman.data.labelled import CLASS_FORMATS
 from elman.decoding.translation_steps import TranslationSearch
 from elman.errors import SettingError
+from elman.processes import Processes
 
 WITHOUT_COLUMNS = ("text", *CLASS_FORMATS)
 DIGITS = 6
@@ -20,7 +21,7 @@ class PredictRequest:
     `out` None is standard output. No size changes an answer. `ensemble`: runs whose probabilities
     are averaged with this one's, for labels and sequences. `search` and `attention`, a folder for
     what was attended to, are for runs of sequences. `on_kernels` is told at the end what ran each
-    part of the model.
+    part of the model. Of several `processes` each answers a share, and all write all answers.
     """
 
     name: str
@@ -35,6 +36,7 @@ class PredictRequest:
     attention: Path | None = None
     ensemble: tuple[Path, ...] = ()
     on_kernels: Callable[[Mapping[str, str]], None] = lambda record: None
+    processes: Processes = field(default_factory=Processes)
 
     def require_columns(self, kind: str) -> None:
         """Raise `SettingError` where `column` is asked of a format that has no columns."""

@@ -4,11 +4,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
-from elman.checkpoints.run_folder import CACHE, RunFolder
+from elman.checkpoints.run_folder import RunFolder
 from elman.config.settings import Settings
 from elman.data.batches import Batch, BatchSource
+from elman.data.shares import SharedBatches
 from elman.errors import RunError
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
@@ -48,12 +50,15 @@ class RowTask(Task[PreparedT, ModelT, BatchT]):
     def require_own(self, folder: RunFolder) -> None:
         """Raise `RunError` where the vocabularies of the run do not belong to its settings."""
 
-    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedT:
+    def scratch_of(self, cache: Path, rank: int) -> Path:
+        """Return a folder for each process: rows are read from the files again, and written."""
+        return cache / f"process-{rank}" if rank else cache
+
+    def reopen(self, folder: RunFolder, recorded: Mapping[str, object], scratch: Path) -> PreparedT:
         """Return the data as the run began with them, read from the files again."""
         self.require_own(folder)
-        cache = folder.path / CACHE
-        cache.mkdir(exist_ok=True)
-        prepared = self.prepare(folder.settings, cache)
+        scratch.mkdir(exist_ok=True)
+        prepared = self.prepare(folder.settings, scratch)
         same = dict(prepared.vocabularies()) == dict(folder.vocabularies)
         if not same or prepared.facts() != recorded:
             data, rows = self.called
@@ -92,7 +97,10 @@ class RowTask(Task[PreparedT, ModelT, BatchT]):
             order="shuffled",
             length_pool=num_rows,
         )
-        return lambda: self.held_out_loss(trainer.model, prepared, source, trainer.plan)
+        processes = trainer.processes
+        own = SharedBatches(source, processes.rank, processes.size)
+        plan = trainer.plan
+        return lambda: self.held_out_loss(trainer.model, prepared, own, plan).over(processes)
 
 
 def held_out_parts(

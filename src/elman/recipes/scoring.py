@@ -23,6 +23,7 @@ from elman.evaluation.surprisal import (
     turned_rows,
 )
 from elman.evaluation.units import LanguageScore
+from elman.processes import Processes
 from elman.recipes.corpus import Corpus, open_corpus
 from elman.recipes.held_out import stream_boundary
 from elman.recipes.tally import TextTally
@@ -42,6 +43,7 @@ class ScoreRequest:
     """What to score and how; None means: as the run says. No size changes a number.
 
     ensemble: runs whose probabilities are averaged with those of the run, for rows and sequences.
+    processes: each of several scores a share of the rows, and all know all of it.
     """
 
     names: tuple[str, ...]
@@ -51,6 +53,7 @@ class ScoreRequest:
     batch_size: int = 64
     window: int = 1024
     ensemble: tuple[Path, ...] = ()
+    processes: Processes = field(default_factory=Processes)
 
 
 @dataclass
@@ -217,6 +220,13 @@ def _score(
             boundary_text=BOUNDARY,
             batch_size=request.batch_size,
             unk_id=vocabulary.unk_id,
+            processes=request.processes,
+        )
+    if request.processes.size > 1:
+        raise SettingError(
+            "a stream is read from its beginning to its end, which one process does",
+            got=f"{request.processes.size} processes for a run with text.unit = stream",
+            hint="leave torchrun out; a run of lines is scored by several",
         )
     return score_stream_rows(
         scorer,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import tee
 from pathlib import Path
 from typing import TextIO
@@ -27,7 +28,7 @@ def write_tags(run: Path, request: PredictRequest, file: TextIO, scratch: Path) 
     """
     if request.all_probabilities and not request.as_json:
         raise SettingError("--probabilities of a tagger stand in its JSON", hint="add --json")
-    tagger = open_tagger(run)
+    tagger = replace(open_tagger(run), processes=request.processes)
     encoding = request.encoding or tagger.settings.text.encoding
     sources = list(text_sources([request.name], encoding=encoding, scratch=scratch))
     if len(sources) != 1:

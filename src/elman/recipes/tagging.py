@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,11 +11,12 @@ import torch
 from elman.config.settings import Settings
 from elman.data.batches import BatchSource
 from elman.data.examples import TagBatch
-from elman.decoding.in_order import decode_in_order
+from elman.decoding.in_order import Exchange, decode_in_order
 from elman.evaluation.tag_report import TagReport, tag_figures
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.tagger import SequenceTagger
+from elman.processes import Processes
 from elman.recipes.tag_reading import tagged_files
 from elman.recipes.tag_vocabulary import TagVocabulary
 from elman.recipes.trained import open_members, require_same_text
@@ -44,6 +45,7 @@ class TrainedTagger:
     vocabulary: TagVocabulary
     model: SequenceTagger
     plan: KernelPlan
+    processes: Processes = field(default_factory=Processes)
 
     def tag(
         self,
@@ -62,7 +64,10 @@ class TrainedTagger:
         self, sentences: Iterable[Sequence[str]], *, batch_size: int = DECODED_AT_ONCE
     ) -> Iterator[TaggedTokens]:
         """Yield the tags of each sentence with their probabilities, in order."""
-        for answer in decode_in_order(sentences, self._answer, batch_size=batch_size):
+        exchange = Exchange(self.processes, list, lambda told: TaggedTokens(*map(tuple, told)))
+        for answer in decode_in_order(
+            sentences, self._answer, batch_size=batch_size, exchange=exchange
+        ):
             yield answer or TaggedTokens((), ())
 
     def emissions(self, sentences: Sequence[Sequence[str]]) -> tuple[torch.Tensor, TagBatch]:
@@ -182,11 +187,12 @@ def _tags_and_loss(
         list(zip(tokens, tagger.vocabulary.tags.ids(tags), strict=True)) for tokens, tags in rows
     )
     predicted, done = list[list[str]](), 0
-    for tags in decode_in_order(with_ids, decode, batch_size=batch_size):
+    exchange = Exchange[list[str]](tagger.processes, list, list)
+    for tags in decode_in_order(with_ids, decode, batch_size=batch_size, exchange=exchange):
         predicted.append(tags or [])
         done += len(predicted[-1])
         on_scored(done)
-    return predicted, sum(losses[1:], losses[0])
+    return predicted, sum(losses[1:], losses[0]).over(tagger.processes)
 
 
 def _loss_of_known(

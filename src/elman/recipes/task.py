@@ -84,9 +84,15 @@ class Task(ABC, Generic[PreparedT, ModelT, BatchT]):
     def prepare(self, settings: Settings, scratch: Path) -> PreparedT:
         """Read, split and encode; large arrays go into the folder `scratch`."""
 
+    def scratch_of(self, cache: Path, rank: int) -> Path:
+        """Return where process `rank` of several keeps its arrays: `cache`, which all may read."""
+        return cache
+
     @abstractmethod
-    def reopen(self, folder: RunFolder, recorded: Mapping[str, object]) -> PreparedT:
-        """Return what `prepare` made for the run; `recorded` is the manifest's section data.
+    def reopen(self, folder: RunFolder, recorded: Mapping[str, object], scratch: Path) -> PreparedT:
+        """Return what `prepare` made for the run, its arrays in the folder `scratch`.
+
+        `recorded` is the manifest's section data.
 
         Raises `RunError` where the data are no longer what they were.
         """

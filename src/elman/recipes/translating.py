@@ -3,7 +3,7 @@
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from elman.config.text_settings import UnknownPolicy
 from elman.data.batches import BatchSource
 from elman.data.examples import PairBatch
 from elman.data.pairs import TextPair
-from elman.decoding.in_order import decode_in_order
+from elman.decoding.in_order import Exchange, decode_in_order
 from elman.decoding.search import Hypothesis
 from elman.decoding.translation_steps import TranslationSearch, search_answers
 from elman.errors import DataError, MissingPackageError, RunError, SettingError
@@ -22,6 +22,7 @@ from elman.evaluation.translation import TranslationScores, translation_scores
 from elman.evaluation.translation_report import TranslationReport, forced_score, num_in_place
 from elman.kernels.dispatch import KernelPlan
 from elman.models.encoder_decoder import EncoderDecoder
+from elman.processes import Processes
 from elman.recipes.pair_preparing import (
     PairPart,
     PreparedPairs,
@@ -67,6 +68,7 @@ class Translator:
     models: tuple[EncoderDecoder, ...]
     plan: KernelPlan
     growth: float
+    processes: Processes = field(default_factory=Processes)
 
     @property
     def attends(self) -> bool:
@@ -106,7 +108,12 @@ class Translator:
                 self.models, sources, target_ids(self.target), search, plan=self.plan
             )
 
-        found = decode_in_order(encoded(), decode, batch_size=batch_size)
+        exchange = Exchange(
+            self.processes,
+            lambda found: [one.to_json() for one in found],
+            lambda told: [Hypothesis.from_json(one) for one in told],
+        )
+        found = decode_in_order(encoded(), decode, batch_size=batch_size, exchange=exchange)
         for number, hypotheses in enumerate(found, 1):
             text = read.popleft()
             yield None if hypotheses is None else self._answer(text, hypotheses, search)
@@ -246,7 +253,8 @@ def report_of(
     sources = (list(map(int, line)) for line in part.sources)
     hypotheses: list[str] = []
     in_place = exact = 0
-    found = decode_in_order(sources, decode, batch_size=batch_size)
+    exchange = Exchange(translator.processes, Hypothesis.to_json, Hypothesis.from_json)
+    found = decode_in_order(sources, decode, batch_size=batch_size, exchange=exchange)
     rows = zip(found, part.targets, part.texts, strict=True)
     for number, (one, reference, pair) in enumerate(rows, 1):
         assert one is not None  # sources without tokens are left out before

@@ -36,7 +36,7 @@ def write_translations(
         raise SettingError(
             "--probabilities is for classifiers and taggers", got="a run of sequences"
         )
-    translator = open_translator(run, request.ensemble)
+    translator = replace(open_translator(run, request.ensemble), processes=request.processes)
     if request.attention is not None:
         if not translator.attends:
             raise SettingError(

@@ -12,6 +12,7 @@ from elman.layers.masks import valid_positions
 from elman.layers.stack import StackState
 from elman.losses import LossSum, TrainingLoss, training_loss
 from elman.models.language import LanguageModel, ModelOutput
+from elman.seeding import row_share_of
 from elman.training.objective import StepLoss
 from elman.training.optimisers import takes_rows
 
@@ -56,7 +57,8 @@ class LanguageObjective(Generic[LanguageModelT]):
             plan=plan,
             generator=generator,
             recompute=self._settings.recompute,
-            embedding_gradient=self._embedding_gradient,
+            # Other processes may have met other words: what is exchanged has all rows.
+            embedding_gradient="dense" if row_share_of(generator) else self._embedding_gradient,
         )
         loss = training_loss(
             output.states_BTH,

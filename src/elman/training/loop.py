@@ -13,10 +13,12 @@ from elman.data.batches import Batch, BatchSource
 from elman.errors import DataError, RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.stack import StackState
-from elman.seeding import generator, stream_seed
+from elman.processes import Processes
+from elman.seeding import RowGenerator, stream_seed
 from elman.training.averaging import WeightAverage
 from elman.training.clipping import measure_gradients
 from elman.training.events import UpdateEvent
+from elman.training.gradients import BatchGradients
 from elman.training.objective import Objective
 from elman.training.optimisers import apply_gradients, build_optimiser, set_rate
 from elman.training.schedules import rate
@@ -32,7 +34,7 @@ from elman.training.trainer_state import (
     take_prefix,
     with_leaves,
 )
-from elman.training.truncation import carry, detach, reset
+from elman.training.truncation import carry, reset
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 BatchT = TypeVar("BatchT", bound=Batch)
@@ -65,7 +67,9 @@ class Trainer(Generic[ModelT, BatchT]):
     counts the updates made; `total_updates` is what the schedule ends at. Batches without a target
     are passed over and are no updates. All randomness is that of `settings.seed` and goes through
     generators of this object; nothing that is done between two updates, a validation or a sample,
-    reaches them. The model is changed in place.
+    reaches them. The model is changed in place. Where several `processes` share the rows of each
+    batch, they hold the same model, make the same updates and give the same state as one alone, but
+    for the order in which sums are made.
     """
 
     def __init__(
@@ -76,11 +80,13 @@ class Trainer(Generic[ModelT, BatchT]):
         plan: KernelPlan,
         *,
         total_updates: int,
+        processes: Processes | None = None,
     ) -> None:
         if total_updates < 1:
             raise SettingError("total_updates must be an int >= 1", got=str(total_updates))
         model = objective.model
         self.objective, self.model, self.source = objective, model, source
+        self.processes = Processes() if processes is None else processes
         self.settings, self.plan = settings, plan
         self.total_updates = total_updates
         self.update = 0
@@ -92,8 +98,11 @@ class Trainer(Generic[ModelT, BatchT]):
         self._parameters = list(model.parameters())
         self._device = self._parameters[0].device
         self._optimiser = build_optimiser(model, settings)
-        self._dropout = _dropout_generator(settings.seed, self._device)
+        self._gradients = BatchGradients(objective, self.processes)
+        self._dropout = RowGenerator(self._device)
+        self._dropout.manual_seed(stream_seed(settings.seed, "dropout"))
         self._carried: StackState | None = None
+        self._num_rows = 0  # those that all processes carry together
         self._epoch, self._index = 0, 0
         self._smoothed_nats, self._smoothed_tokens = 0.0, 0.0
 
@@ -123,12 +132,15 @@ class Trainer(Generic[ModelT, BatchT]):
         started = time.perf_counter()
         step_rate = self._next_rate()
         batch = self._next_batch()
-        loss_nats, after = self._backward(batch)
+        loss_nats, after = self._gradients.leave(
+            batch, carry(self._carried), plan=self.plan, generator=self._dropout
+        )
         gradient = measure_gradients(self._parameters, self.settings.clip_norm)
         skipped = not (gradient.finite and abs(loss_nats) < float("inf"))
         if skipped:
             self.nonfinite_steps += 1
-            after = after if _all_finite(after) else reset(after)
+            lost = self.processes.any_of(not _all_finite(after))
+            after = reset(after) if lost else after
         else:
             set_rate(self._optimiser, step_rate)
             apply_gradients(self._optimiser, gradient.factor)
@@ -137,7 +149,7 @@ class Trainer(Generic[ModelT, BatchT]):
             self._smooth(loss_nats, batch.num_targets)
         for parameter in self._parameters:
             parameter.grad = None
-        self._carried = after
+        self._carried, self._num_rows = after, batch.num_rows
         self.update += 1
         self.num_tokens += batch.num_targets
         return UpdateEvent(
@@ -174,7 +186,10 @@ class Trainer(Generic[ModelT, BatchT]):
             yield
 
     def state(self) -> TrainerState:
-        """Return copies of all that the next update depends on; call it outside `kept_weights`."""
+        """Return copies of all that the next update depends on; call it outside `kept_weights`.
+
+        It is that of all processes together, and the same however many they are. All must ask.
+        """
         tensors: dict[str, Tensor] = {"generator.dropout": self._dropout.get_state()}
         with torch.no_grad():
             for name, tensor in kept_tensors(self.model).items():
@@ -182,7 +197,7 @@ class Trainer(Generic[ModelT, BatchT]):
         for name, tensor in optimiser_tensors(self.model, self._optimiser).items():
             tensors[f"optimiser.{name}"] = tensor
         for place, leaf in enumerate(state_leaves(self._carried)):
-            tensors[f"carried.{place}"] = leaf.clone()
+            tensors[f"carried.{place}"] = self.processes.gathered(leaf, self._num_rows)
         if self.average is not None:
             for name, tensor in self.average.tensors.items():
                 tensors[f"average.{name}"] = tensor.clone()
@@ -221,8 +236,11 @@ class Trainer(Generic[ModelT, BatchT]):
         leaves = [carried[str(place)] for place in range(len(carried))]
         self._carried = None
         if leaves:
-            template = self.objective.zero_state(leaves[0].shape[0])
-            self._carried = with_leaves(template, iter(leaves))
+            self._num_rows = leaves[0].shape[0]
+            held = self.processes.share(self._num_rows).held
+            own = [leaf[held] for leaf in leaves]
+            template = self.objective.zero_state(own[0].shape[0])
+            self._carried = with_leaves(template, iter(own))
         self._dropout.set_state(state.tensors["generator.dropout"])
         self.update, self.num_tokens = facts["update"], facts["num_tokens"]
         self._epoch, self._index = facts["epoch"], facts["index"]
@@ -255,17 +273,6 @@ class Trainer(Generic[ModelT, BatchT]):
             passed += 1
             if passed > self.source.batches_per_epoch(self._epoch):
                 raise DataError("there is no token to predict in a whole epoch of batches")
-
-    def _backward(self, batch: BatchT) -> tuple[float, StackState | None]:
-        """Leave the mean loss's gradient at the parameters; return Σ nats and the state after.
-
-        Smoothed targets change the gradient alone: the nats are those of the targets themselves.
-        """
-        step = self.objective.loss(
-            batch, carry(self._carried), plan=self.plan, generator=self._dropout
-        )
-        torch.autograd.backward(step.loss.minimised.mean())
-        return step.loss.plain.nats.item(), detach(step.state)
 
     def _smooth(self, loss_nats: float, num_tokens: int) -> None:
         self._smoothed_nats = SMOOTHING * self._smoothed_nats + (1.0 - SMOOTHING) * loss_nats
@@ -302,12 +309,6 @@ def _new_average(model: nn.Module, settings: TrainingSettings) -> WeightAverage 
     if settings.average_trigger:
         return WeightAverage(model, 1.0)
     return WeightAverage(model, settings.average_decay) if settings.average_decay else None
-
-
-def _dropout_generator(seed: int, device: torch.device) -> torch.Generator:
-    if device.type == "cpu":
-        return generator(seed, "dropout")
-    return torch.Generator(device).manual_seed(stream_seed(seed, "dropout"))
 
 
 def _all_finite(state: StackState | None) -> bool:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from elman.data.examples import TagBatch
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.dropout import uniform_rows
 from elman.layers.stack import StackState
 from elman.losses import LossSum, TrainingLoss
 from elman.models.tagger import SequenceTagger
@@ -57,7 +58,7 @@ class TagObjective:
     def forgetting(self, ids_BT: Tensor, generator: torch.Generator) -> Tensor:
         """Return ids_BT with some words made unknown, by the generator alone."""
         rates_BT = self._rates_V.to(ids_BT.device)[ids_BT]
-        draws_BT = torch.rand(ids_BT.shape, generator=generator, device=ids_BT.device)
+        draws_BT = uniform_rows(ids_BT.shape, generator, ids_BT.device)
         return ids_BT.masked_fill(draws_BT < rates_BT, self._unk_id)
 
     def zero_state(self, batch_size: int) -> None:

@@ -6,6 +6,7 @@ from torch import Tensor
 from elman.config.training_settings import TrainingSettings
 from elman.data.examples import PairBatch
 from elman.kernels.dispatch import KernelPlan
+from elman.layers.dropout import uniform_rows
 from elman.layers.stack import StackState
 from elman.losses import training_loss
 from elman.models.encoder_decoder import EncoderDecoder, ReadSource, shifted
@@ -77,7 +78,7 @@ class TranslationObjective:
         with torch.no_grad():
             features_BTF = self.model.answer(read, inputs_BT, plan=plan).features_BTF
             guesses_BT = self.model.readout.logits(features_BTF).argmax(dim=2)
-        draws_BT = torch.rand(inputs_BT.shape, generator=generator, device=inputs_BT.device)
+        draws_BT = uniform_rows(inputs_BT.shape, generator, inputs_BT.device)
         guessed_BT = draws_BT < self._settings.scheduled_sampling
         guessed_BT[:, 0] = False
         moved_BT = torch.cat((inputs_BT[:, :1], guesses_BT[:, :-1]), dim=1)

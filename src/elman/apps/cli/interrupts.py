@@ -11,17 +11,23 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
 @contextmanager
-def polite_interrupts(on_first: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+def polite_interrupts(
+    on_first: Callable[[], None], *, repeats: bool = False
+) -> Iterator[Callable[[], bool]]:
     """Yield a function that says whether a stop was asked for (SIGINT or SIGTERM).
 
-    The first signal calls `on_first` and sets the flag; a second SIGINT has its ordinary effect.
+    The first signal calls `on_first` and sets the flag; a second SIGINT has its ordinary effect,
+    unless one keystroke comes several times (`repeats`), as under `torchrun`, which hands it on.
     """
     asked = Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
+        first = not asked.is_set()
         asked.set()
-        signal.signal(signal.SIGINT, before[signal.SIGINT])
-        on_first()
+        if not repeats:
+            signal.signal(signal.SIGINT, before[signal.SIGINT])
+        if first or not repeats:
+            on_first()
 
     watched = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, handle) for number in watched}

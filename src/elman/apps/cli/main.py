@@ -30,9 +30,12 @@ from elman.apps.cli.predict import predict
 from elman.apps.cli.score import score
 from elman.apps.cli.train import train
 from elman.errors import ElmanError, one_line
+from elman.recipes.launching import require_one_process
 from elman.text.raw_files import STANDARD_INPUT_FILE, is_standard_input
 
 EXIT_MISTAKE = 2
+SHARED = frozenset(("train", "score", "predict"))
+"""What several processes, started by torchrun, can do together."""
 
 
 def build_app() -> App:
@@ -60,6 +63,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command on `arguments` (those of the process by default) and exit with its status."""
     try:
         given = sys.argv[1:] if arguments is None else arguments
+        if not {*given[:1]} <= SHARED:
+            require_one_process(f"runs elman {' '.join(given[:1])}".rstrip())
         status = build_app()(
             # A lone - is standard input; the parser would take it for an option without a name.
             [

@@ -1,13 +1,17 @@
 """`elman predict`: what a trained model says of each line of a file."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from elman.apps.cli.options import Ensemble, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.search_options import AnswerOptions, asked_search
+
+if TYPE_CHECKING:
+    from elman.recipes.prediction_request import PredictRequest
 
 
 @Parameter(name="*")
@@ -68,11 +72,10 @@ def predict(
 
     A classifier writes a label, a tab and its probability. A blank line is answered by a blank one.
     A tagger writes CoNLL and CoNLL-U back with its tags, and a line of tags for a line of text. A
-    run that writes sequences writes its answer.
+    run that writes sequences writes its answer. Started by torchrun, several processes answer the
+    rows of a file together.
     """
-    from elman.apps.cli.output import say, tell_kernels
-    from elman.apps.cli.stopped import tell_stopped
-    from elman.recipes.predicting import predict_file
+    from elman.apps.cli.output import tell_kernels
     from elman.recipes.prediction_request import PredictRequest
 
     require_at_least("--batch-size", batch_size, 1)
@@ -92,7 +95,22 @@ def predict(
         ensemble=tuple(ensemble or ()),
         on_kernels=tell_kernels if verbose else lambda record: None,
     )
-    tell_stopped((run, *request.ensemble))
-    for notice in predict_file(run, request):
-        say(f"note: {notice}")
+    _answer(run, request)
     return 0
+
+
+def _answer(run: Path, request: "PredictRequest") -> None:
+    """Answer the file, alone or together with other processes."""
+    from elman.apps.cli.output import say
+    from elman.apps.cli.shared_work import shared_work
+    from elman.apps.cli.stopped import tell_stopped
+    from elman.recipes.launching import require_one_process
+    from elman.recipes.predicting import predict_file
+
+    if request.attention is not None:
+        require_one_process("writes attention")
+    with shared_work([request.name]) as processes:
+        out = Path(os.devnull) if processes.rank else request.out
+        tell_stopped((run, *request.ensemble))
+        for notice in predict_file(run, replace(request, out=out, processes=processes)):
+            say(f"note: {notice}")

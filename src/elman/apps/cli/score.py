@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -12,8 +12,10 @@ from elman.apps.cli.mixing_options import MixingOptions, require_plain
 from elman.apps.cli.options import Ensemble, Json, Precision, Run, Verbose, Whole, require_at_least
 from elman.apps.cli.output import error_console, print_json, say, score_table, tell_kernels
 from elman.apps.cli.search_options import PairScoreOptions
+from elman.apps.cli.shared_work import of_the_first, shared_work
 from elman.apps.cli.stopped import tell_stopped
 from elman.errors import SettingError
+from elman.recipes.launching import require_one_process
 
 if TYPE_CHECKING:
     from elman.config.reading_settings import TaskName
@@ -61,7 +63,8 @@ def score(
 ) -> int:
     """Score a text exactly: every token is predicted once, from all the text before it.
 
-    Losses are sums and counts; memory does not grow with the file. Classifiers score labelled files
+    Losses are sums and counts; memory does not grow with the file. Started by torchrun, several
+    processes score the rows of a file together. Classifiers score labelled files
     (accuracy, F1, confusions, calibration), taggers tagged ones, and runs that write sequences
     pairs: exact matches, BLEU, chrF, error rates.
     """
@@ -69,18 +72,43 @@ def score(
 
     _require_one(files, minimal_pairs, per_token)
     texts, members = tuple(files or ()), tuple(ensemble or ())
-    request = ScoreRequest(texts, encoding, unknown, per_token, batch_size, window, members)
     added = (mixing or MixingOptions()).mixing()
-    task = _task_of(run, (*members, *filter(None, [added.other])))
+    request = ScoreRequest(texts, encoding, unknown, per_token, batch_size, window, members)
     rows = _RowScores(picture, columns or ColumnOptions(), sequences or PairScoreOptions())
-    _require_fitting(task, request, minimal_pairs, rows, precision, added)
-    if minimal_pairs is not None:
-        _judge(run, minimal_pairs, request, precision, as_json=json)
-    elif task != "lm":
-        _score_rows(task, run, request, rows, as_json=json, verbose=verbose)
-    else:
-        _score(run, request, precision, added, as_json=json, verbose=verbose)
+    _score_together(run, request, minimal_pairs, rows, precision, added, _Shown(json, verbose))
     return 0
+
+
+class _Shown(NamedTuple):
+    """How figures are shown."""
+
+    as_json: bool
+    verbose: bool
+
+
+def _score_together(
+    run: Path,
+    request: "ScoreRequest",
+    minimal_pairs: Path | None,
+    rows: "_RowScores",
+    precision: Precision,
+    added: "Mixing",
+    shown: _Shown,
+) -> None:
+    """Score what was asked for, alone or together with other processes."""
+    as_json, verbose = shown
+    with shared_work(request.names) as processes:
+        table = of_the_first(request.per_token, processes)
+        request = replace(request, per_token=table, processes=processes)
+        rows = replace(rows, picture=of_the_first(rows.picture, processes))
+        task = _task_of(run, (*request.ensemble, *filter(None, [added.other])))
+        _require_fitting(task, request, minimal_pairs, rows, precision, added)
+        if minimal_pairs is not None:
+            _judge(run, minimal_pairs, request, precision, as_json=as_json)
+        elif task != "lm":
+            _score_rows(task, run, request, rows, as_json=as_json, verbose=verbose)
+        else:
+            _score(run, request, precision, added, as_json=as_json, verbose=verbose)
 
 
 def _task_of(run: Path, ensemble: tuple[Path, ...]) -> "TaskName":
@@ -153,6 +181,8 @@ def _require_fitting(
     added: "Mixing",
 ) -> None:
     """Refuse options that mean nothing to a run of this task, and sizes below 1."""
+    if not added.is_plain or minimal_pairs is not None:
+        require_one_process("scores pairs, and text with what is added to a run")
     require_at_least("--batch-size", request.batch_size, 1)
     require_at_least("--window", request.window, 1)
     require_columns_of(task, rows.columns)

@@ -1,5 +1,6 @@
 """`elman score` of a classifier: accuracy, F1, calibration, classes and confusions."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from elman.apps.cli.column_options import ColumnOptions
@@ -28,7 +29,7 @@ def show_label_scores(
     verbose: bool,
 ) -> None:
     """Score labelled files and show the figures; draw the confusions where asked."""
-    classifier = open_classifier(run, request.ensemble)
+    classifier = replace(open_classifier(run, request.ensemble), processes=request.processes)
     if picture is not None and classifier.labels.answers == "several":
         raise SettingError(
             "--picture draws which label was taken for which",

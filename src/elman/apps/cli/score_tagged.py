@@ -1,5 +1,6 @@
 """`elman score` of a tagger: tokens, sentences, words never seen, spans, each tag."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from elman.apps.cli.output import error_console, output_console, print_json, say, tell_kernels
@@ -11,7 +12,7 @@ from elman.recipes.tagging import open_tagger, score_tagged
 
 def show_tag_scores(run: Path, request: ScoreRequest, *, as_json: bool, verbose: bool) -> None:
     """Score tagged files and show the figures."""
-    tagger = open_tagger(run)
+    tagger = replace(open_tagger(run), processes=request.processes)
     with scoring(error_console()) as on_scored:
         report, notices = score_tagged(
             tagger,

@@ -1,5 +1,6 @@
 """`elman score` of an encoder-decoder: loss, BLEU, chrF, exact matches, error rates."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from elman.apps.cli.column_options import ColumnOptions
@@ -28,7 +29,7 @@ def show_translation_scores(
             got=f"--targets with {columns.source_column or columns.target_column}",
             hint="leave out --source-column and --target-column",
         )
-    translator = open_translator(run, request.ensemble)
+    translator = replace(open_translator(run, request.ensemble), processes=request.processes)
     with scoring(error_console(), "pairs") as on_scored:
         report, notices = score_pairs(
             translator,

@@ -52,8 +52,10 @@ def ladder(
     from elman.apps.cli.compare import compare_on
     from elman.apps.cli.training_run import train_request
     from elman.recipes.ladder import checked_ladder, ladder_text, rungs_named
+    from elman.recipes.launching import require_one_process
     from elman.recipes.mixing import Mixing
 
+    require_one_process("trains a ladder")
     Mixing(cache_size=cache)  # refuses now what it would refuse once all is trained
     chosen, request = rungs_named(rungs or ()), train_request(asked)
     text = ladder_text(request, checked_ladder(chosen, request), out / "text")

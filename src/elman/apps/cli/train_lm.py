@@ -45,6 +45,8 @@ def lm(
     request = train_request(asked)
     if not asked.resume and is_counted(request):
         from elman.apps.cli.counting_run import run_counting
+        from elman.recipes.launching import require_one_process
 
+        require_one_process("counts")
         return run_counting(request, asked)
     return run_training(LanguageView(), asked)

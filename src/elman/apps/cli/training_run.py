@@ -13,6 +13,16 @@ from elman.apps.cli.progress import Pace, TrainingProgress, stages
 from elman.apps.cli.train_options import Invocation
 from elman.apps.cli.training_view import TrainingView
 from elman.errors import DataError, SettingError
+from elman.recipes.joining import (
+    BEGUN,
+    FINISHED,
+    Team,
+    joined_run,
+    joined_team,
+    require_fit_for,
+    shared_run,
+)
+from elman.recipes.launching import require_one_process
 from elman.recipes.learning import (
     Run,
     TrainReport,
@@ -39,29 +49,48 @@ def run_training(
     `request` is what is trained where that is not all that the options ask for. `go_on` is what to
     do after an interruption where that is not to resume this run alone.
     """
-    task = view.task.base.model.task
-    if invocation.resume:
-        require_alone(invocation)
-        finished = finished_report(view.task, invocation.out)
-        if finished is not None:
-            say("this run is finished: there is nothing left to do")
-            return _shown(view, finished, as_json=invocation.as_json)
-        run = resume_run(view.task, invocation.out)
-        say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
-    else:
-        try:
-            with stages(error_console()) as on_stage:
-                asked = train_request(invocation) if request is None else request
-                run = start_run(view.task, asked, on_stage=on_stage)
-        except KeyboardInterrupt:
-            say("interrupted before training began; nothing was kept")
-            return EXIT_INTERRUPTED
-    describe(view, run)
+    if invocation.budget_seconds is not None:
+        require_one_process("measures how much fits into a budget")
+    with joined_team() as team:
+        if team.rank:
+            return _followed(view, invocation, team)
+        task = view.task.base.model.task
+        if team.goes_on(invocation.out, resume=invocation.resume):
+            if invocation.resume:
+                require_alone(invocation)
+            finished = finished_report(view.task, invocation.out)
+            if finished is not None:
+                team.tell_begun(FINISHED)
+                say("this run is finished: there is nothing left to do")
+                return _shown(view, finished, as_json=invocation.as_json)
+            run = resume_run(view.task, invocation.out)
+            say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
+        else:
+            try:
+                with stages(error_console()) as on_stage:
+                    asked = train_request(invocation) if request is None else request
+                    run = start_run(view.task, asked, on_stage=on_stage)
+            except KeyboardInterrupt:
+                say("interrupted before training began; nothing was kept")
+                return EXIT_INTERRUPTED
+            _require_rows(run, team)
+        run = _led(run, team)
+        describe(view, run)
+        go_on = go_on or f"{program()} train {task} --out {invocation.out} --resume"
+        return _trained(view, run, invocation, go_on)
+
+
+def _trained(
+    view: TrainingView[PreparedT, ModelT, BatchT],
+    run: Run[PreparedT, ModelT, BatchT],
+    invocation: Invocation,
+    go_on: str,
+) -> int:
+    """Train what has begun, show how it ended, and return the exit status."""
     pace = None
     if invocation.budget_seconds is not None:
         deadline = invocation.started + invocation.budget_seconds
         pace = Pace(run.trainer.total_updates, invocation.started, deadline)
-    go_on = go_on or f"{program()} train {task} --out {invocation.out} --resume"
     try:
         report = train_with_progress(view, run, pace)
     except KeyboardInterrupt:
@@ -75,17 +104,49 @@ def run_training(
     return _shown(view, report, as_json=invocation.as_json)
 
 
+def _led(run: Run[PreparedT, ModelT, BatchT], team: Team) -> Run[PreparedT, ModelT, BatchT]:
+    """Return the run that this process has begun, with all the others in it."""
+    require_fit_for(team, run)
+    team.tell_begun(BEGUN)
+    return shared_run(run, team.connected())
+
+
+def _followed(
+    view: TrainingView[PreparedT, ModelT, BatchT], invocation: Invocation, team: Team
+) -> int:
+    """Take part in the run that the first process leads, which alone tells of it."""
+    if team.wait_until_begun() != BEGUN:
+        return 0
+    run = joined_run(view.task, team, invocation.out)
+    run = shared_run(run, team.connected())
+    with polite_interrupts(lambda: None, repeats=True) as asked:
+        report = train_run(run, should_stop=asked)
+    return EXIT_INTERRUPTED if report.fit.reason == "interrupted" else 0
+
+
+def _require_rows(run: Run[PreparedT, ModelT, BatchT], team: Team) -> None:
+    """Raise `SettingError`, and take the new run away, where processes would have no rows."""
+    try:
+        require_fit_for(team, run)
+    except SettingError:
+        with run.lock:
+            run.folder.discard()
+        raise
+
+
 def describe(
     view: TrainingView[PreparedT, ModelT, BatchT], run: Run[PreparedT, ModelT, BatchT]
 ) -> None:
     """Tell what was read and what will be trained, with every notice."""
     view.tell_data(run)
     facts, settings, updates = run.trainer.model.describe(), run.settings, run.trainer.total_updates
-    threads = settings.training.threads
+    threads, processes = settings.training.threads, run.trainer.processes.size
     say(f"model: {facts['cell']}, {facts['layers']}, {int(facts['parameters']):,} parameters")
     say(
         f"       {updates:,} update{plural(updates)}, "
-        f"{threads} thread{plural(threads)}, {settings.training.precision}"
+        f"{threads} thread{plural(threads)}"
+        f"{f' in each of {processes} processes' if processes > 1 else ''}, "
+        f"{settings.training.precision}"
     )
     for notice in (*run.prepared.notices, *run.notices):
         say(f"note: {notice}")
@@ -122,7 +183,10 @@ def train_with_progress(
     with ExitStack() as scoring, ExitStack() as training:
         training.enter_context(progress.shown())
         asked = training.enter_context(
-            polite_interrupts(lambda: progress.tell("stopping after this update …"))
+            polite_interrupts(
+                lambda: progress.tell("stopping after this update …"),
+                repeats=run.trainer.processes.size > 1,
+            )
         )
 
         def before_scoring() -> None:
