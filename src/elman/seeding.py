@@ -57,6 +57,12 @@ def row_share_of(generator: torch.Generator) -> RowShare | None:
     return generator.share if isinstance(generator, RowGenerator) else None
 
 
+def rows_to_draw(generator: torch.Generator, num_rows: int) -> tuple[int, slice]:
+    """Return for how many rows to draw where `num_rows` are at hand, and which of them to keep."""
+    share = row_share_of(generator)
+    return (num_rows, slice(None)) if share is None else (share.num_rows, share.held)
+
+
 def uniform_at(key: int, position: int) -> float:
     """Return the uniform number in [0, 1) at `position` of the sequence of `key`, 53 bits of it.
 

@@ -154,7 +154,7 @@ def _run(task: Any, request: TrainRequest, team: Team, processes: Processes) -> 
         run = resume_run(task, request.out) if begun else start_run(task, request)
     processes.any_of(False)  # nobody goes on before the run has begun
     if team.rank:
-        run = joined_run(task, team, request.out)
+        return joined_run(task, team, request.out, processes)
     return shared_run(run, processes)
 
 

@@ -1,5 +1,6 @@
 """Dropout as a function of a generator: no generator, no dropout."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from elman.errors import SettingError
-from elman.seeding import RowGenerator, row_share_of
+from elman.seeding import RowGenerator, rows_to_draw
 
 DropoutKind = Literal["ordinary", "locked"]
 
@@ -55,11 +56,8 @@ def draw_mask(
     batch_size, num_steps, width = shape
     steps = num_steps if kind == "ordinary" else 1
     dropped = min(max(round(p * MASK_LEVELS), 1), MASK_LEVELS - 1)
-    share = row_share_of(generator)
-    if share is None:
-        keep_BTE = _at_least(dropped, (batch_size, steps, width), device, generator)
-    else:
-        keep_BTE = _at_least(dropped, (share.num_rows, steps, width), device, generator)[share.held]
+    num_rows, own = rows_to_draw(generator, batch_size)
+    keep_BTE = _at_least(dropped, (num_rows, steps, width), device, generator)[own]
     return DropMask(keep_BTE, MASK_LEVELS / (MASK_LEVELS - dropped))
 
 
@@ -88,19 +86,14 @@ def drop_weights(weight: Tensor, p: float, generator: torch.Generator | None) ->
 
     It has nothing to do with rows of a batch: processes that share those draw the same mask here.
     """
-    if isinstance(generator, RowGenerator):
-        with generator.of_rows(None):
-            return drop(weight.unsqueeze(0), p, generator).squeeze(0)
-    return drop(weight.unsqueeze(0), p, generator).squeeze(0)
+    with generator.of_rows(None) if isinstance(generator, RowGenerator) else nullcontext():
+        return drop(weight.unsqueeze(0), p, generator).squeeze(0)
 
 
 def uniform_rows(shape_BT: torch.Size, generator: torch.Generator, device: torch.device) -> Tensor:
     """Return uniform numbers in [0, 1) for the steps of each row: [B, T] float32."""
-    share = row_share_of(generator)
-    if share is None:
-        return torch.rand(shape_BT, generator=generator, device=device)
-    whole = (share.num_rows, *shape_BT[1:])
-    return torch.rand(whole, generator=generator, device=device)[share.held]
+    num_rows, own = rows_to_draw(generator, shape_BT[0])
+    return torch.rand((num_rows, *shape_BT[1:]), generator=generator, device=device)[own]
 
 
 def _at_least(

@@ -100,7 +100,7 @@ def validation_source(
     )
     source, _ = _source(replace(settings, training=in_lanes), prepared, part)
     processes = trainer.processes
-    own = source if processes.size == 1 else SharedRows(source, processes.rank, processes.size)
+    own = SharedRows(source, processes.rank, processes.size)
     return lambda: validation_loss(trainer.model, own, plan=trainer.plan).over(processes)
 
 

@@ -11,19 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-import torch
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from elman.checkpoints.run_folder import CACHE, STATE, RunFolder
 from elman.errors import ElmanError, SettingError
-from elman.kernels.dispatch import KernelPlan
 from elman.processes import Processes, ProcessLostError, SeveralProcesses, lost_processes
 from elman.recipes.launching import Launch, launch
-from elman.recipes.learning import Run, new_trainer, require_task
+from elman.recipes.learning import Run, restored_trainer, saved_run
 from elman.recipes.task import BatchT, ModelT, PreparedT, Task
-from elman.training.trainer_state import TrainerState
 
 LONGEST_PREPARING = timedelta(days=30)
 LONGEST_SILENCE = timedelta(minutes=30)
@@ -132,40 +129,23 @@ def require_fit_for(team: Team, run: Run[PreparedT, ModelT, BatchT]) -> None:
 
 
 def joined_run(
-    task: Task[PreparedT, ModelT, BatchT], team: Team, out: Path
+    task: Task[PreparedT, ModelT, BatchT], team: Team, out: Path, processes: Processes
 ) -> Run[PreparedT, ModelT, BatchT]:
-    """Return the run that the first process has begun at `out`, as another one sees it.
+    """Return the run that the first process has begun at `out`, shared with the others.
 
     Token arrays are those in its cache, mapped into memory; rows of tables are read again.
     """
     folder = RunFolder.open(out, purpose="resume")
-    settings = folder.settings
-    require_task(task, settings, out)
-    torch.set_num_threads(settings.training.threads)
-    manifest = folder.read_manifest()
     scratch = task.scratch_of(folder.path / CACHE, team.rank)
-    scratch.mkdir(exist_ok=True)
-    prepared = task.reopen(folder, manifest.data, scratch)
-    plan = KernelPlan.from_record(manifest.kernels)
-    trainer, _ = new_trainer(task, settings, prepared, plan, settings.training.updates)
-    return Run(task, folder, nullcontext(), settings, prepared, trainer, ())
+    return saved_run(task, folder, nullcontext(), scratch, processes)
 
 
 def shared_run(
     run: Run[PreparedT, ModelT, BatchT], processes: Processes
 ) -> Run[PreparedT, ModelT, BatchT]:
-    """Return `run` with a trainer that shares each batch with the others, at the state saved."""
+    """Return the run that this process has begun, shared with the others, at the state saved."""
     if processes.size == 1:
         return run
-    settings = run.settings
-    trainer, _ = new_trainer(
-        run.task,
-        settings,
-        run.prepared,
-        run.trainer.plan,
-        settings.training.updates,
-        processes,
-    )
-    saved = run.folder.load_state()
-    trainer.restore(TrainerState(saved.tensors, saved.facts))
+    plan = run.trainer.plan
+    trainer, _ = restored_trainer(run.task, run.folder, run.prepared, plan, processes)
     return replace(run, trainer=trainer)

@@ -116,7 +116,7 @@ def finished_report(task: Task[Any, Any, Any], out: Path) -> TrainReport | None:
     Raises `RunError` where it is not a run of this task.
     """
     folder = RunFolder.open(out, purpose="resume")
-    require_task(task, folder.settings, out)
+    _require_task(task, folder.settings, out)
     results = folder.read_manifest().results
     training, scores = results.get("training"), results.get("scores")
     if not isinstance(training, dict) or not isinstance(scores, dict):
@@ -138,32 +138,54 @@ def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[Prepared
     folder = RunFolder.open(out, purpose="resume")
     lock = RunLock.take(out)
     try:
-        return _resumed(task, folder, lock)
+        _require_task(task, folder.settings, out)
+        folder.tidy()
+        run = saved_run(task, folder, lock, folder.path / CACHE)
+        folder.keep_metrics_until(run.trainer.update)
+        return run
     except BaseException:
         lock.release()
         raise
 
 
-def _resumed(
-    task: Task[PreparedT, ModelT, BatchT], folder: RunFolder, lock: RunLock
+def saved_run(
+    task: Task[PreparedT, ModelT, BatchT],
+    folder: RunFolder,
+    lock: AbstractContextManager[object],
+    scratch: Path,
+    processes: Processes | None = None,
 ) -> Run[PreparedT, ModelT, BatchT]:
+    """Return the run in `folder` as it was saved last; nothing is written but arrays in `scratch`.
+
+    Raises `RunError` where its data are no longer what they were.
+    """
     settings = folder.settings
-    require_task(task, settings, folder.path)
-    folder.tidy()
     torch.set_num_threads(settings.training.threads)
     manifest = folder.read_manifest()
-    prepared = task.reopen(folder, manifest.data, folder.path / CACHE)
+    prepared = task.reopen(folder, manifest.data, scratch)
     plan = KernelPlan.from_record(manifest.kernels)
-    trainer, notices = new_trainer(task, settings, prepared, plan, settings.training.updates)
-    saved = folder.load_state()
-    trainer.restore(TrainerState(saved.tensors, saved.facts))
-    folder.keep_metrics_until(trainer.update)
+    trainer, notices = restored_trainer(task, folder, prepared, plan, processes)
     notices += plan.notices_beside(manifest.kernels)
     return Run(task, folder, lock, settings, prepared, trainer, notices)
 
 
-def require_task(task: Task[Any, Any, Any], settings: Settings, out: Path) -> None:
-    """Raise `RunError` where the run at `out`, of these settings, is not one of `task`."""
+def restored_trainer(
+    task: Task[PreparedT, ModelT, BatchT],
+    folder: RunFolder,
+    prepared: PreparedT,
+    plan: KernelPlan,
+    processes: Processes | None = None,
+) -> tuple[Trainer[ModelT, BatchT], tuple[str, ...]]:
+    """Return a trainer at the state that `folder` has, and notices of sizes that were reduced."""
+    settings = folder.settings
+    updates = settings.training.updates
+    trainer, notices = _trainer(task, settings, prepared, plan, updates, processes)
+    saved = folder.load_state()
+    trainer.restore(TrainerState(saved.tensors, saved.facts))
+    return trainer, notices
+
+
+def _require_task(task: Task[Any, Any, Any], settings: Settings, out: Path) -> None:
     if settings.model.task != task.base.model.task:
         raise RunError(
             f"the run {out} is of another task",
@@ -251,7 +273,7 @@ def _begin(
         source, _ = task.source(settings, prepared)
         updates = planned_updates(settings.training, source)
         settings = _with_updates(settings, updates)
-    trainer, more = new_trainer(task, settings, prepared, plan, settings.training.updates)
+    trainer, more = _trainer(task, settings, prepared, plan, settings.training.updates)
     folder.begin(settings, prepared.vocabularies())
     run = Run(task, folder, lock, settings, prepared, trainer, (*notices, *more))
     _write_manifest(run, {})
@@ -265,7 +287,7 @@ def _with_updates(settings: Settings, updates: int) -> Settings:
     return replace(settings, training=replace(settings.training, updates=updates, epochs=0))
 
 
-def new_trainer(
+def _trainer(
     task: Task[PreparedT, ModelT, BatchT],
     settings: Settings,
     prepared: PreparedT,
@@ -273,7 +295,6 @@ def new_trainer(
     updates: int,
     processes: Processes | None = None,
 ) -> tuple[Trainer[ModelT, BatchT], tuple[str, ...]]:
-    """Return a trainer of a new model, and notices of sizes that had to be reduced."""
     source, notices = task.source(settings, prepared)
     try:
         model = task.model(settings, prepared)
@@ -316,7 +337,7 @@ def _fit_budget(
             got=f"{request.budget_seconds:g} s",
             hint="give minutes, such as 2m: reading, measuring and scoring are a part of it",
         )
-    trainer, _ = new_trainer(task, settings, prepared, plan, 1)
+    trainer, _ = _trainer(task, settings, prepared, plan, 1)
     measured = updates_for_budget(
         trainer.objective,
         trainer.source,

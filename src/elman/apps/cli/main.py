@@ -63,8 +63,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command on `arguments` (those of the process by default) and exit with its status."""
     try:
         given = sys.argv[1:] if arguments is None else arguments
-        if not {*given[:1]} <= SHARED:
-            require_one_process(f"runs elman {' '.join(given[:1])}".rstrip())
+        if given and given[0] not in SHARED:
+            require_one_process(f"runs elman {given[0]}")
         status = build_app()(
             # A lone - is standard input; the parser would take it for an option without a name.
             [

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -75,15 +75,10 @@ def score(
     added = (mixing or MixingOptions()).mixing()
     request = ScoreRequest(texts, encoding, unknown, per_token, batch_size, window, members)
     rows = _RowScores(picture, columns or ColumnOptions(), sequences or PairScoreOptions())
-    _score_together(run, request, minimal_pairs, rows, precision, added, _Shown(json, verbose))
+    _score_together(
+        run, request, minimal_pairs, rows, precision, added, as_json=json, verbose=verbose
+    )
     return 0
-
-
-class _Shown(NamedTuple):
-    """How figures are shown."""
-
-    as_json: bool
-    verbose: bool
 
 
 def _score_together(
@@ -93,10 +88,11 @@ def _score_together(
     rows: "_RowScores",
     precision: Precision,
     added: "Mixing",
-    shown: _Shown,
+    *,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Score what was asked for, alone or together with other processes."""
-    as_json, verbose = shown
     with shared_work(request.names) as processes:
         table = of_the_first(request.per_token, processes)
         request = replace(request, per_token=table, processes=processes)

@@ -65,6 +65,7 @@ def run_training(
                 return _shown(view, finished, as_json=invocation.as_json)
             run = resume_run(view.task, invocation.out)
             say(f"going on after update {run.trainer.update:,} of {run.trainer.total_updates:,}")
+            require_fit_for(team, run)
         else:
             try:
                 with stages(error_console()) as on_stage:
@@ -74,7 +75,8 @@ def run_training(
                 say("interrupted before training began; nothing was kept")
                 return EXIT_INTERRUPTED
             _require_rows(run, team)
-        run = _led(run, team)
+        team.tell_begun(BEGUN)
+        run = shared_run(run, team.connected())
         describe(view, run)
         go_on = go_on or f"{program()} train {task} --out {invocation.out} --resume"
         return _trained(view, run, invocation, go_on)
@@ -104,21 +106,13 @@ def _trained(
     return _shown(view, report, as_json=invocation.as_json)
 
 
-def _led(run: Run[PreparedT, ModelT, BatchT], team: Team) -> Run[PreparedT, ModelT, BatchT]:
-    """Return the run that this process has begun, with all the others in it."""
-    require_fit_for(team, run)
-    team.tell_begun(BEGUN)
-    return shared_run(run, team.connected())
-
-
 def _followed(
     view: TrainingView[PreparedT, ModelT, BatchT], invocation: Invocation, team: Team
 ) -> int:
     """Take part in the run that the first process leads, which alone tells of it."""
     if team.wait_until_begun() != BEGUN:
         return 0
-    run = joined_run(view.task, team, invocation.out)
-    run = shared_run(run, team.connected())
+    run = joined_run(view.task, team, invocation.out, team.connected())
     with polite_interrupts(lambda: None, repeats=True) as asked:
         report = train_run(run, should_stop=asked)
     return EXIT_INTERRUPTED if report.fit.reason == "interrupted" else 0
