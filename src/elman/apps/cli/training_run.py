@@ -96,7 +96,7 @@ def _trained(
     try:
         report = train_with_progress(view, run, pace)
     except KeyboardInterrupt:
-        say(f"interrupted; the training is complete and saved. Score it with: {go_on}")
+        say(f"{_kept_at_once(run)}: {go_on}")
         return EXIT_INTERRUPTED
     if invocation.verbose:
         tell_kernels(run.trainer.plan.record())
@@ -234,6 +234,14 @@ def train_request(invocation: Invocation) -> TrainRequest:
         budget_seconds=invocation.budget_seconds,
         started=invocation.started,
     )
+
+
+def _kept_at_once(run: Run[PreparedT, ModelT, BatchT]) -> str:
+    """Return what a run that was stopped without a word has kept, and what the command does."""
+    saved, total = run.folder.saved_update() or 0, run.trainer.total_updates
+    if saved >= total:
+        return "interrupted; the training is complete and saved. Score it with"
+    return f"stopped at once; kept: the state after update {saved:,} of {total:,}. Go on with"
 
 
 def _shown(
