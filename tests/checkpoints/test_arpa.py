@@ -11,6 +11,7 @@ from elman.checkpoints.foreign.arpa_tables import grams_of, tables_of_arpa
 from elman.errors import ConversionError
 from elman.models.ngram.counting import count_grams, joined
 from elman.models.ngram.smoothing import Smoothing, SmoothingOptions, estimate
+from elman.recipes.converting_counts import import_arpa
 
 TIDY = """\\data\\
 ngram 1=4
@@ -72,8 +73,10 @@ def test_untidy_files_of_other_programs_say_the_same() -> None:  # case G06
     ("old", "new", "told"),
     [
         ("-0.30103\tb\t-0.2", "-2,62\tb\t-0.2", r"line 8 must be a number; got -2,62.*point"),
-        ("ngram 1=4", "ngram 1=7", r"4.*7"),
-        ("\\end\\\n", "", "ends before"),
+        ("ngram 1=4", "ngram 1=7", r"line 11 ends another number of 1-grams.*got 4; allowed: 7"),
+        ("\\end\\\n", "", "ends before .*got 16 lines"),
+        ("\tb\t-0.2", "\tb\tc\t-0.2", "line 8 must be a number, 1 word and.*got 4 fields"),
+        ("\tb\t-0.2", "\tb\tc", "line 8 must be a number; got c"),
         ("-0.60206\ta\t-0.1", "-0.60206\ta b\t-0.1", "line 7 must be a number, 1 word"),
         ("-0.60206\ta\t-0.1", "-0.60206\tb\t-0.1", "line 8 must be each gram once"),
         ("-0.60206\ta\t-0.1", "0.60206\ta\t-0.1", "at most 0"),
@@ -94,6 +97,23 @@ def test_a_no_break_space_is_a_part_of_a_word() -> None:  # case G06
     text = TIDY.replace("\tb\t", "\tb\u00a0c\t").replace("a b\n", "a b\u00a0c\n")
     file = parse_arpa(lines(text.replace("b </s>", "b\u00a0c </s>")), "x")
     assert file.levels[0][2].words == ("b\u00a0c",)
+
+
+def test_six_grams_where_seven_are_announced_are_told_with_both_numbers() -> None:  # case G06
+    words = "".join(f"-0.9\t{word}\n" for word in "abcdef")
+    text = f"\\data\\\nngram 1=7\n\n\\1-grams:\n{words}\n\\end\\\n"
+    with pytest.raises(ConversionError, match=r"x, line 12 ends another.*got 6; allowed: 7"):
+        parse_arpa(lines(text), "x")
+
+
+@pytest.mark.parametrize("spelling", ["<UNK>", "<Unk>"])
+def test_another_spelling_of_the_unknown_word_is_told(  # case G06
+    tmp_path: Path, spelling: str
+) -> None:
+    path = tmp_path / "x.arpa"
+    path.write_text(TIDY.replace("\ta\t", f"\t{spelling}\t").replace("a b", f"{spelling} b"))
+    with pytest.raises(ConversionError, match=f"must be spelt <unk>; got {spelling}; replace"):
+        import_arpa(path, "word")
 
 
 def test_a_gram_without_its_beginning_is_told() -> None:

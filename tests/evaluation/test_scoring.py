@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elman.config.model_settings import ModelSettings
-from elman.data.streams import StreamBatches
+from elman.data.streams import StreamBatches, fit_stream
 from elman.errors import SettingError
 from elman.evaluation.language import score_lines, score_stream, validation_loss
 from elman.kernels.dispatch import KernelPlan
@@ -146,6 +146,27 @@ def test_window_and_chunks_change_no_number_of_a_stream(
             score = score_stream(model, chunks, plan=KernelPlan(), window=window, unk_id=UNK)
             assert score.num_tokens == 202
             assert score.loss_nats == pytest.approx(whole.loss_nats, rel=tolerance)
+
+
+@pytest.mark.parametrize("boundary_id", [None, BOUNDARY])
+def test_twenty_three_tokens_cost_the_same_at_every_window(  # case C07
+    boundary_id: int | None,
+) -> None:
+    model, ids = random_model(), random_ids(23)
+    predicted = 22 if boundary_id is None else 23
+    whole = score_stream(model, [ids], plan=KernelPlan(), boundary_id=boundary_id)
+    for window in (1, 5, 100):
+        score = score_stream(
+            model, [ids], plan=KernelPlan(), window=window, boundary_id=boundary_id
+        )
+        assert score.num_tokens == predicted
+        assert score.loss_nats == pytest.approx(whole.loss_nats, rel=FLOAT32)
+        for batch_size in (1, 2, 3, 7, 64):  # lanes are for choosing; they leave nothing out
+            fitted = fit_stream(23, batch_size=batch_size, window=window, boundary_id=boundary_id)
+            source = StreamBatches(
+                ids, batch_size=fitted.batch_size, window=fitted.window, boundary_id=boundary_id
+            )
+            assert validation_loss(model, source, plan=KernelPlan()).count == predicted
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", FLOAT32), ("float64", FLOAT64)])

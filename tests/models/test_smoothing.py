@@ -148,19 +148,20 @@ def test_maximum_likelihood_gives_zero_without_an_exception() -> None:  # case G
 
 
 @pytest.mark.parametrize(
-    ("lines", "why"),
+    ("lines", "why", "discount"),
     [
-        ([[0, 1, 2, 0]] * 5, "seen once or 2 or 3 or 4 times"),
-        ([[0, p, 0] for p in (1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5)], "seen 4 times"),
+        ([[0, 1, 2, 0]] * 5, "seen once or 2 or 3 or 4 times", 0.5),
+        ([[0, p, 0] for p in (1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5)], "seen 4 times", 1 / 3),
     ],
 )
 def test_discounts_that_cannot_be_estimated_are_told_and_replaced(  # case G03
-    lines: list[list[int]], why: str
+    lines: list[list[int]], why: str, discount: float
 ) -> None:
     size = 6
     where = joined([np.array(line) for line in lines], size)
     found = estimate(count_grams(where, order=2, vocabulary_size=size), size)
     assert any(why in notice for notice in found.notices), found.notices
+    assert found.discounts[1].values == pytest.approx((discount,) * 3)
     for history in ([], *([one] for one in range(size))):
         assert distribution(found.tables, history).sum() == pytest.approx(1.0, rel=1e-12)
 
