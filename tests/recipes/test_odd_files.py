@@ -18,6 +18,7 @@ from elman.recipes.classifying import open_classifier, score_labelled
 from elman.recipes.language_model import LanguageTask
 from elman.recipes.learning import start_run, train_run
 from elman.recipes.preparing import PreparedText, prepare_text
+from elman.recipes.trained import open_trained
 from elman.recipes.training_request import TrainRequest
 from elman.text.reading import TextSource
 from elman.training.events import TrainingEvent, UpdateEvent
@@ -105,6 +106,27 @@ def test_rows_and_tags_that_end_in_crlf_have_no_return_in_them(tmp_path: Path) -
     with (tmp_path / "out.conll").open("wb") as out:
         write_tagged(out, tagged, ((one, ["neg", "neg"]) for one in tagged.sentences()))
     assert (tmp_path / "out.conll").read_bytes() == content.replace(b"pos", b"neg")
+
+
+BLANKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029 \t\u00a0\u3000\n"
+
+
+def test_blanks_of_every_kind_have_the_same_ids_after_saving(tmp_path: Path) -> None:  # case A08
+    assert len(BLANKS) == 13
+    train = written(tmp_path / "blanks.txt", f"a{BLANKS}" * 20)
+    request = TrainRequest(
+        tmp_path / "run",
+        overrides=(f"data.train={train}", "training.updates=1", *NOTHING_HELD_OUT, *SMALL),
+    )
+    run = start_run(LanguageTask(), request)
+    train_run(run)
+    before, after = run.prepared.tokenizer.vocabulary, open_trained(tmp_path / "run").tokenizer
+    assert len(after.vocabulary) == len(before) == 13 + 1 + len(before.specials)
+    for symbol in BLANKS:
+        number = before.id_of(symbol)
+        assert number is not None
+        assert after.vocabulary.id_of(symbol) == number
+        assert after.decode([number]) == symbol
 
 
 def test_three_lines_held_out_are_scored_on_three_whatever_the_batch(  # case A07
