@@ -4,6 +4,7 @@ A `Processes` is one alone. `SeveralProcesses` are those of `torch.distributed`,
 to ask the same things in the same order.
 """
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,13 @@ from elman.rows import RowShare, row_share
 
 BUCKET_MB = 4
 """Gradients exchanged at once: small, so that the exchange begins while others are still made."""
+
+
+def usable_cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Processes:

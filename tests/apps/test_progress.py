@@ -181,7 +181,7 @@ def test_the_figure_to_watch_is_that_of_the_level(level: str, nats: float, shown
     import numpy as np
 
     from elman.data.token_array import TokenArray
-    from elman.recipes.preparing import Part
+    from elman.recipes.prepared_text import Part
     from elman.training.events import ValidationEvent
 
     event = ValidationEvent(

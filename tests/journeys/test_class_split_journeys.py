@@ -15,7 +15,7 @@ from elman.config.text_settings import TextSettings
 from elman.data.token_array import TokenArray, join_lines
 from elman.errors import SettingError
 from elman.recipes.class_splitting import cheapest_cutoffs, token_counts, with_cutoffs
-from elman.recipes.preparing import Part, PreparedText
+from elman.recipes.prepared_text import Part, PreparedText
 from elman.text.building import build_tokenizer
 
 Elman = Callable[..., "CompletedProcess[str]"]

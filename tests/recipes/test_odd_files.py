@@ -17,7 +17,8 @@ from elman.recipes.classify import ClassifyTask
 from elman.recipes.classifying import open_classifier, score_labelled
 from elman.recipes.language_model import LanguageTask
 from elman.recipes.learning import start_run, train_run
-from elman.recipes.preparing import PreparedText, prepare_text
+from elman.recipes.prepared_text import PreparedText
+from elman.recipes.preparing import prepare_text
 from elman.recipes.trained import open_trained
 from elman.recipes.training_request import TrainRequest
 from elman.text.reading import TextSource

@@ -12,7 +12,8 @@ from elman.config.toml_file import apply_overrides
 from elman.config.training_settings import TrainingSettings
 from elman.recipes.language_model import MANY_WORDS, LanguageTask
 from elman.recipes.learning import start_run
-from elman.recipes.preparing import PreparedText, prepare_text
+from elman.recipes.prepared_text import PreparedText
+from elman.recipes.preparing import prepare_text
 from elman.recipes.training_request import TrainRequest
 
 SMALL = ("model.hidden_size=4", "model.embedding_size=4", "training.updates=1")

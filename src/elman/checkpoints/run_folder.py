@@ -56,6 +56,8 @@ STATE_COPY = "state.json"
 METRICS = "metrics.jsonl"
 CACHE = "cache"
 """Folder of a run's token arrays while it trains; removed once it has finished."""
+SHARDS = "shards"
+"""Folder within it of what is made of a large text; it outlives a start that was stopped."""
 
 VOCABULARIES = (TOKENIZER, TARGET, LABELS, CHARACTERS, SCALING)
 RUN_FILES = (CONFIG, *VOCABULARIES, MANIFEST, WEIGHTS, STATE, STATE_COPY, METRICS)
@@ -85,7 +87,8 @@ class RunFolder:
         make_run_folder(folder)
         try:
             _clear_unbegun(folder)
-            remaining = set(folder.iterdir()) - set(leftovers(folder, RUN_FILES)) - {folder / LOCK}
+            known = {folder / LOCK, *leftovers(folder, RUN_FILES)}
+            remaining = set(folder.iterdir()) - known - set(_kept_cache(folder))
         except OSError as error:
             raise RunError(
                 f"cannot make the folder {folder}", got=error.strerror or str(error)
@@ -184,8 +187,11 @@ class RunFolder:
                 self.tidy()
 
     def discard(self) -> None:
-        """Take away what this run has written, and the folder where nothing else is in it."""
-        shutil.rmtree(self.path / CACHE, ignore_errors=True)
+        """Take away what this run has written, and the folder where nothing else is in it.
+
+        What was made of a large text stays, so that the same start goes on from there.
+        """
+        _clear_cache(self.path)
         self.tidy()
         for name in RUN_FILES:
             (self.path / name).unlink(missing_ok=True)
@@ -295,9 +301,28 @@ def _clear_unbegun(folder: Path) -> None:
     found = {path.name for path in folder.iterdir() if path not in leftovers(folder, RUN_FILES)}
     found -= {LOCK}
     if CACHE in found and found <= {CACHE, CONFIG, *VOCABULARIES, MANIFEST}:
-        shutil.rmtree(folder / CACHE)
+        _clear_cache(folder)
         for name in found - {CACHE}:
             (folder / name).unlink()
+
+
+def _kept_cache(folder: Path) -> tuple[Path, ...]:
+    """Return the cache of the folder where nothing but shards is in it."""
+    cache = folder / CACHE
+    only = cache.is_dir() and {path.name for path in cache.iterdir()} == {SHARDS}
+    return (cache,) if only else ()
+
+
+def _clear_cache(folder: Path) -> None:
+    """Take the cache away, but for the shards of a large text."""
+    cache = folder / CACHE
+    for path in cache.iterdir() if cache.is_dir() else ():
+        if path.name != SHARDS and path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != SHARDS:
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # there is none, or shards are in it
+        cache.rmdir()
 
 
 def is_finished(folder: Path) -> bool:

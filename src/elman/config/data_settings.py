@@ -37,6 +37,15 @@ class DataSettings(TagData, PairData):
             "auto: stream tail, line shuffled, labels spread evenly."
         ),
     ] = "auto"
+    workers: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1024,
+            description="Processes that prepare a text of more than 64 million characters; "
+            "0: one for each core.",
+        ),
+    ] = 0
     repeats: Annotated[
         Literal["keep", "drop"],
         Field(

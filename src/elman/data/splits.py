@@ -12,6 +12,7 @@ from elman.seeding import generator
 
 SplitMode = Literal["tail", "shuffled"]
 NEAR = 0.1
+MOST_LINE_STARTS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,29 @@ class LineSplit:
     valid_N: npt.NDArray[np.int64]
     test_N: npt.NDArray[np.int64]
     notices: tuple[str, ...]
+
+
+class LineStarts:
+    """Positions of line starts, ascending; of more than `most` every second, fourth, … is kept."""
+
+    def __init__(self, most: int = MOST_LINE_STARTS) -> None:
+        self._most, self._every, self._seen = most, 1, 0
+        self._kept: list[npt.NDArray[np.int64]] = []
+        self._num_kept = 0
+
+    def add(self, starts_N: npt.NDArray[np.int64]) -> None:
+        """Add the line starts of the text that follows."""
+        chosen_N = starts_N[-self._seen % self._every :: self._every]
+        self._seen += len(starts_N)
+        self._kept.append(chosen_N)
+        self._num_kept += len(chosen_N)
+        while self._num_kept > self._most:
+            halved_N = self.positions()[::2].copy()
+            self._kept, self._num_kept, self._every = [halved_N], len(halved_N), 2 * self._every
+
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Return the positions kept, [N] int64."""
+        return np.concatenate([np.empty(0, dtype=np.int64), *self._kept])
 
 
 def split_stream(

@@ -129,6 +129,12 @@ def write_token_array(
     return open_token_array(path)
 
 
+def reversed_chunks(ids: TokenArray) -> Iterator[npt.NDArray[np.integer]]:
+    """Yield the ids from the last to the first, chunk by chunk."""
+    for stop in range(len(ids), 0, -DIGEST_CHUNK):
+        yield ids[max(stop - DIGEST_CHUNK, 0) : stop][::-1]
+
+
 def open_token_array(path: Path) -> TokenArray:
     """Map the file written by `write_token_array`; anything else raises `DataError`."""
     return TokenArray(_map_flat(path))

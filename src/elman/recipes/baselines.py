@@ -7,7 +7,7 @@ from elman.evaluation.units import LanguageScore, LanguageTally
 from elman.models.ngram.counting import count_grams
 from elman.models.ngram.smoothing import estimate
 from elman.recipes.counting import no_outcomes, occurrences
-from elman.recipes.preparing import PartName, PreparedText
+from elman.recipes.prepared_text import PartName, PreparedText
 
 
 def count_score(

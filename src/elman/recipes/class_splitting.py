@@ -12,7 +12,7 @@ from elman.data.token_array import LINES_AT_ONCE, LineArray
 from elman.errors import SettingError
 from elman.layers.class_split import ClassSplit
 from elman.models.language import LanguageModel
-from elman.recipes.preparing import PreparedText
+from elman.recipes.prepared_text import PreparedText
 
 LEAST_VOCABULARY = 1000
 """Below it there is nothing to gain: the product of the whole output is as small as one of its

@@ -26,7 +26,7 @@ from elman.recipes.label_baselines import baseline_labels
 from elman.recipes.label_preparing import PreparedLabels, prepare_labels
 from elman.recipes.labelled import BUILT_IN_SERIES, labelled_files
 from elman.recipes.learning import Run
-from elman.recipes.preparing import PartName
+from elman.recipes.prepared_text import PartName
 from elman.recipes.row_task import RowTask, held_out_parts
 from elman.seeding import generator
 from elman.training.label_objective import LabelObjective

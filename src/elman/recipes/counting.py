@@ -25,7 +25,8 @@ from elman.models.ngram_model import NgramLanguageModel
 from elman.recipes.held_out import held_out_scores, stream_boundary
 from elman.recipes.language_model import LanguageTask
 from elman.recipes.learning import new_run_folder, write_run_manifest
-from elman.recipes.preparing import Part, PreparedText, prepare_text
+from elman.recipes.prepared_text import Part, PreparedText
+from elman.recipes.preparing import prepare_text
 from elman.recipes.text_notices import FEW_TOKENS
 from elman.recipes.training_request import TrainRequest, merged_settings
 from elman.text.vocabulary import Vocabulary

@@ -21,7 +21,8 @@ from elman.evaluation.units import LanguageScore
 from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.language import LanguageModel
-from elman.recipes.preparing import Part, PartName, PreparedText, reopen_prepared
+from elman.recipes.prepared_text import Part, PartName, PreparedText
+from elman.recipes.reopening import reopen_prepared
 from elman.recipes.trained import TrainedModel
 from elman.text.vocabulary import Vocabulary
 from elman.training.loop import Trainer

@@ -6,7 +6,7 @@ from elman.evaluation.label_report import BaselineLabels
 from elman.models.bag_of_words import BagOfWords
 from elman.recipes.classifying import USUAL, usual_labels
 from elman.recipes.label_preparing import LabelPart, PreparedLabels
-from elman.recipes.preparing import PartName
+from elman.recipes.prepared_text import PartName
 
 MOST_SEPARATE_LABELS = 50
 """Of several answers a bag is learnt for each label; of more labels than these none is."""

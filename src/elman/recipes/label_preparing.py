@@ -28,7 +28,7 @@ from elman.recipes.labelled import (
 )
 from elman.recipes.named_files import require_names
 from elman.recipes.prepared_rows import PreparedRows
-from elman.recipes.preparing import PART_NAMES, PartName
+from elman.recipes.prepared_text import PART_NAMES, PartName
 from elman.recipes.row_encoding import EncodedRow, RowEncoder, learnt_encoder
 from elman.text.label_set import Answers, LabelSet
 

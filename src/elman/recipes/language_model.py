@@ -19,7 +19,9 @@ from elman.recipes.corpus import open_corpus
 from elman.recipes.held_out import held_out_scores, training_source, validation_source
 from elman.recipes.language_presets import language_preset
 from elman.recipes.learning import Run
-from elman.recipes.preparing import PreparedText, prepare_text, reopen_prepared
+from elman.recipes.prepared_text import PreparedText
+from elman.recipes.preparing import prepare_text
+from elman.recipes.reopening import reopen_prepared
 from elman.recipes.sizing import notices_of_size, suggested_settings
 from elman.recipes.task import Task
 from elman.recipes.trained import require_same_text

@@ -22,7 +22,7 @@ from elman.errors import DataError
 from elman.recipes.named_files import require_names
 from elman.recipes.pairs import PairReader
 from elman.recipes.prepared_rows import PreparedRows
-from elman.recipes.preparing import PART_NAMES, PartName
+from elman.recipes.prepared_text import PART_NAMES, PartName
 from elman.text.building import build_tokenizer
 from elman.text.normalising import normalise
 from elman.text.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from elman.data.batches import Batch, BatchSource
 from elman.data.order import EpochOrder, RowOrder
-from elman.recipes.preparing import PartName
+from elman.recipes.prepared_text import PartName
 
 
 class RowPart(Protocol):

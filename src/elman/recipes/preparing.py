@@ -5,30 +5,30 @@ that a corpus may be larger than memory. Passes: one to measure and split, one t
 vocabulary, one to encode each part.
 """
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from elman.checkpoints.run_folder import TOKENIZER
+from elman.checkpoints.free_space import require_space
+from elman.checkpoints.run_folder import SHARDS
 from elman.config.data_settings import DataSettings
 from elman.config.settings import Settings
 from elman.config.text_settings import TextSettings
-from elman.data.splits import split_lines, split_stream
+from elman.data.splits import LineStarts, split_lines, split_stream
 from elman.data.token_array import (
-    LineArray,
     TokenArray,
-    open_line_array,
-    open_token_array,
+    reversed_chunks,
     write_line_array,
     write_token_array,
 )
-from elman.errors import DataError, RunError, SettingError
+from elman.errors import DataError, SettingError
 from elman.recipes.corpus import Corpus, open_corpus
+from elman.recipes.prepared_text import PART_NAMES, Part, PartName, PreparedText
+from elman.recipes.sharding.large_text import LARGE_CHARACTERS, LargeText
 from elman.recipes.tally import TextTally
 from elman.recipes.text_notices import few_held_out, learnt_too, oddities, unknown_words
 from elman.text.building import build_tokenizer, encode_chunks, learn_and_encode
@@ -37,83 +37,8 @@ from elman.text.raw_files import is_standard_input
 from elman.text.reading import TextReport
 from elman.text.tokenizer import Tokenizer
 
-PartName = Literal["train", "valid", "test"]
-MOST_CHARACTERS_AT_ONCE = 500_000_000
-PART_NAMES: tuple[PartName, ...] = ("train", "valid", "test")
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of the data, encoded: what `sequences` holds is a stream or lines."""
-
-    ids: TokenArray | LineArray
-    characters: int
-    utf8_bytes: int
-    unknown: int
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of text, boundary marks not counted."""
-        return len(self.ids.ids) if isinstance(self.ids, LineArray) else len(self.ids)
-
-    @property
-    def num_lines(self) -> int:
-        """Lines, each of which ends with a stop mark; 0 for a stream."""
-        return len(self.ids) if isinstance(self.ids, LineArray) else 0
-
-    @property
-    def num_predicted(self) -> int:
-        """Tokens of text and stop marks: all that a score counts, but for a stream's first."""
-        return self.num_tokens + self.num_lines
-
-    def is_same(self, other: "Part") -> bool:
-        """Return whether both have the same ids; a digest is made only of parts of one size."""
-        sizes = self.num_tokens, self.num_lines
-        return sizes == (other.num_tokens, other.num_lines) and (
-            self.ids.digest() == other.ids.digest()
-        )
-
-    def facts(self) -> dict[str, object]:
-        """Return what the manifest records of this part."""
-        return {
-            "tokens": self.num_tokens,
-            "sequences": self.num_lines or 1,
-            "characters": self.characters,
-            "utf8_bytes": self.utf8_bytes,
-            "unknown": self.unknown,
-            "ids_sha256": self.ids.digest(),
-        }
-
-
-@dataclass(frozen=True)
-class PreparedText:
-    """A tokenizer and the parts it encoded. `notices` are lines a person should see."""
-
-    tokenizer: Tokenizer
-    parts: dict[PartName, Part]
-    reports: tuple[TextReport, ...]
-    notices: tuple[str, ...]
-
-    @property
-    def num_targets(self) -> int:
-        """Tokens to learn from."""
-        return self.parts["train"].num_tokens
-
-    def vocabularies(self) -> dict[str, str]:
-        """Return the tokenizer as a run folder keeps it."""
-        return {TOKENIZER: self.tokenizer.to_json()}
-
-    def sizes(self) -> dict[str, int]:
-        """Return the counts that the manifest records."""
-        tokens = {f"{name}_tokens": part.num_tokens for name, part in self.parts.items()}
-        return {"vocabulary": len(self.tokenizer.vocabulary), **tokens}
-
-    def facts(self) -> dict[str, object]:
-        """Return what the manifest records of the data, which `reopen_prepared` compares."""
-        return {
-            "parts": {name: part.facts() for name, part in self.parts.items()},
-            "files": [asdict(report) for report in self.reports],
-        }
+BYTES_A_CHARACTER = 2
+"""Room on the disk that the ids of a large text take, with its shards, for each character."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +102,7 @@ def prepare_text(settings: Settings, scratch: Path) -> PreparedText:
     passes = _Passes()
     prepare = _prepare_stream if settings.text.unit == "stream" else _prepare_lines
     tokenizer, parts = prepare(settings, corpora, scratch, passes)
+    shutil.rmtree(scratch / SHARDS, ignore_errors=True)
     train = parts["train"]
     same = [name for name, part in parts.items() if part is not train and part.is_same(train)]
     counts: dict[str, int] = {name: part.num_predicted for name, part in parts.items()}
@@ -190,35 +116,68 @@ def _prepare_stream(
     settings: Settings, corpora: dict[PartName, Corpus], scratch: Path, passes: _Passes
 ) -> tuple[Tokenizer, dict[PartName, Part]]:
     slices = _stream_slices(settings.data, corpora, passes)
+    train = slices["train"]
+    large = _large_text(settings, scratch, (train.stop or 0) - train.start)
     tally = TextTally()
-    tokenizer, learnt = _learn(settings.text, tally, slices["train"])
+    tokenizer, learnt = _learn(settings.text, tally, train, large)
     parts: dict[PartName, Part] = {}
     for name, piece in slices.items():
         if name == "train" and learnt is not None:
             encoded: Iterable[npt.NDArray[np.int32]] = learnt
         else:
             tally = TextTally()
-            encoded = encode_chunks(tokenizer, tally.text(piece.chunks()))
-        ids = write_token_array(
-            scratch / f"{name}.ids.npy",
-            in_direction(tally.ids(tokenizer, encoded), settings.text),
-            len(tokenizer.vocabulary),
-        )
+            text = tally.text(piece.chunks())
+            encoded = large.ids(tokenizer, text) if large else encode_chunks(tokenizer, text)
+        ids = _written(settings.text, tokenizer, scratch, name, tally.ids(tokenizer, encoded))
         parts[name] = Part(ids, tally.characters, tally.utf8_bytes, tally.unknown)
     return tokenizer, parts
 
 
+def _large_text(settings: Settings, scratch: Path, characters: int) -> LargeText | None:
+    """Return what makes ids shard by shard where a text is large, and tokens are to be found.
+
+    Characters and bytes are made in one go: to hand a shard over takes longer. Raises `RunError`
+    where a large text's ids have no room.
+    """
+    if characters < LARGE_CHARACTERS:
+        return None
+    require_space(scratch, characters * BYTES_A_CHARACTER, "the ids of so large a text")
+    if settings.text.level not in ("word", "bpe"):
+        return None
+    return LargeText(scratch / SHARDS, settings.text, workers=settings.data.workers)
+
+
 def _learn(
-    settings: TextSettings, tally: TextTally, piece: _Slices
+    settings: TextSettings, tally: TextTally, piece: _Slices, large: LargeText | None
 ) -> tuple[Tokenizer, list[npt.NDArray[np.int32]] | None]:
     """Return the tokenizer of the training text, and its ids where they came at the same time.
 
     Words of a text that fits into memory are split once for both, which takes half the time.
     """
-    small = piece.stop is not None and piece.stop - piece.start <= MOST_CHARACTERS_AT_ONCE
-    if settings.level == "word" and small:
+    if large:
+        return large.tokenizer(piece.chunks), None
+    if settings.level == "word":
         return learn_and_encode(tally.text(piece.chunks()), settings)
     return build_tokenizer(piece.chunks(), settings), None
+
+
+def _written(
+    settings: TextSettings,
+    tokenizer: Tokenizer,
+    scratch: Path,
+    name: PartName,
+    pieces: Iterable[npt.NDArray[np.int32]],
+) -> TokenArray:
+    """Write the ids of a stream as it is read: backward they are written, turned and taken away."""
+    path, size = scratch / f"{name}.ids.npy", len(tokenizer.vocabulary)
+    if settings.direction == "forward":
+        return write_token_array(path, pieces, size)
+    forward = scratch / f"{name}.forward.npy"
+    turned = write_token_array(
+        path, reversed_chunks(write_token_array(forward, pieces, size)), size
+    )
+    forward.unlink()
+    return turned
 
 
 def _stream_slices(
@@ -226,17 +185,17 @@ def _stream_slices(
 ) -> dict[PartName, _Slices]:
     """Measure the training text once and cut the parts that have no files of their own."""
     length = 0
-    line_starts = array("q")
+    line_starts = LineStarts()
     for chunk in corpora["train"].chunks(passes.reports):
         points_N = np.frombuffer(chunk.encode("utf-32-le", "surrogatepass"), dtype="<u4")
         ends_N = np.flatnonzero(points_N == ord("\n")).astype(np.int64)
-        line_starts.frombytes((ends_N + length + 1).tobytes())
+        line_starts.add(ends_N + length + 1)
         length += len(chunk)
     split = split_stream(
         length,
         valid_fraction=0.0 if "valid" in corpora else data.valid_fraction,
         test_fraction=0.0 if "test" in corpora else data.test_fraction,
-        line_starts_N=np.frombuffer(line_starts, dtype=np.int64),
+        line_starts_N=line_starts.positions(),
     )
     passes.notices.extend(split.notices)
     slices: dict[PartName, _Slices] = {}
@@ -251,7 +210,10 @@ def _stream_slices(
 def _prepare_lines(
     settings: Settings, corpora: dict[PartName, Corpus], scratch: Path, passes: _Passes
 ) -> tuple[Tokenizer, dict[PartName, Part]]:
-    num_lines = sum(1 for line in corpora["train"].lines(passes.reports) if line.strip())
+    num_lines = characters = 0
+    for line in corpora["train"].lines(passes.reports):
+        num_lines += bool(line.strip())
+        characters += len(line)
     if num_lines == 0:
         raise DataError("the text has no line to learn from", got="only blank lines")
     split = split_lines(
@@ -265,14 +227,16 @@ def _prepare_lines(
     chosen = dict(zip(PART_NAMES, (split.train_N, split.valid_N, split.test_N), strict=True))
     learnt_from_N = np.zeros(num_lines, dtype=bool)
     learnt_from_N[chosen["train"]] = True
-    tokenizer = build_tokenizer(
-        (
-            f"{line}\n"
-            for line, use in zip(_full_lines(corpora["train"]), learnt_from_N, strict=True)
-            if use
-        ),
-        settings.text,
-    )
+    large = _large_text(settings, scratch, characters)
+
+    def learnt_from() -> Iterator[str]:
+        lines = zip(_full_lines(corpora["train"]), learnt_from_N, strict=True)
+        return (line for line, use in lines if use)
+
+    if large:
+        tokenizer = large.tokenizer(learnt_from)
+    else:
+        tokenizer = build_tokenizer((f"{line}\n" for line in learnt_from()), settings.text)
     parts: dict[PartName, Part] = {}
     for name in PART_NAMES:
         if name != "train" and name in corpora:
@@ -282,7 +246,8 @@ def _prepare_lines(
         else:
             continue
         corpus = corpora[name] if kept_N is None else corpora["train"]
-        parts[name] = _encode_lines(settings.text, tokenizer, corpus, kept_N, scratch, name, passes)
+        encoder = _LineEncoder(settings.text, tokenizer, large, scratch, passes)
+        parts[name] = encoder.part(name, corpus, kept_N)
     return tokenizer, parts
 
 
@@ -291,110 +256,47 @@ def _full_lines(corpus: Corpus) -> Iterator[str]:
     return (line for line in corpus.lines() if line.strip())
 
 
-def _encode_lines(
-    settings: TextSettings,
-    tokenizer: Tokenizer,
-    corpus: Corpus,
-    kept_N: npt.NDArray[np.int64] | None,
-    scratch: Path,
-    name: PartName,
-    passes: _Passes,
-) -> Part:
-    tally = TextTally()
+@dataclass(frozen=True)
+class _LineEncoder:
+    """Writes the ids of the chosen lines of a corpus."""
 
-    def chosen_lines() -> Iterator[str]:
-        wanted = None if kept_N is None else iter([*kept_N.tolist(), -1])
-        following = -1 if wanted is None else next(wanted)
-        number = 0
-        for line in corpus.lines():
-            if not line.strip():
-                tally.blank_lines += 1
-                continue
-            if wanted is None:
-                yield line
-            elif number == following:
-                yield line
-                following = next(wanted)
-            number += 1
+    settings: TextSettings
+    tokenizer: Tokenizer
+    large: LargeText | None
+    scratch: Path
+    passes: _Passes
 
-    step = -1 if settings.direction == "backward" else 1
-    encoded = (tokenizer.encode(line)[::step] for line in tally.text(chosen_lines()))
-    lines = write_line_array(
-        scratch, name, tally.ids(tokenizer, encoded), len(tokenizer.vocabulary)
-    )
-    if tally.blank_lines and (kept_N is None or name == "train"):
-        passes.notices.append(f"{tally.blank_lines:,} blank lines are left out")
-    return Part(
-        lines,
+    def part(self, name: PartName, corpus: Corpus, kept_N: npt.NDArray[np.int64] | None) -> Part:
+        """Return the part of the lines numbered `kept_N` (ascending, blank ones not counted)."""
+        tally = TextTally()
+        lines = tally.text(_chosen_lines(corpus, kept_N, tally))
+        step = -1 if self.settings.direction == "backward" else 1
+        if self.large:
+            rows: Iterable[npt.NDArray[np.int32]] = self.large.ids(self.tokenizer, lines)
+        else:
+            rows = map(self.tokenizer.encode, lines)
+        encoded = tally.ids(self.tokenizer, (row[::step] for row in rows))
+        written = write_line_array(self.scratch, name, encoded, len(self.tokenizer.vocabulary))
+        if tally.blank_lines and (kept_N is None or name == "train"):
+            self.passes.notices.append(f"{tally.blank_lines:,} blank lines are left out")
         # Each line's end is a character of the file, predicted as the stop mark.
-        tally.characters + len(lines),
-        tally.utf8_bytes + len(lines),
-        tally.unknown,
-    )
+        ends = len(written)
+        return Part(written, tally.characters + ends, tally.utf8_bytes + ends, tally.unknown)
 
 
-def in_direction(
-    pieces: Iterable[npt.NDArray[np.int32]], settings: TextSettings
-) -> Iterable[npt.NDArray[np.int32]]:
-    """Return the pieces of a stream as it is read; backward it is held as a whole, and turned."""
-    if settings.direction == "forward":
-        return pieces
-    return (piece[::-1] for piece in reversed(list(pieces)))
-
-
-def reopen_prepared(
-    settings: Settings, tokenizer: Tokenizer, scratch: Path, recorded: Mapping[str, object]
-) -> PreparedText:
-    """Return what `prepare_text` made for a run, from its arrays or else from the files again.
-
-    `recorded` is the section `data` of the manifest. Raises `RunError` where the ids are no longer
-    those that the run began with.
-    """
-    try:
-        facts = cast(dict[PartName, dict[str, Any]], recorded["parts"])
-        _check_facts(facts)
-        parts = {
-            name: _reopen_part(settings, scratch, name, facts[name])
-            for name in PART_NAMES
-            if name in facts
-        }
-        return PreparedText(tokenizer, parts, (), ())
-    except DataError:
-        scratch.mkdir(exist_ok=True)
-    except (KeyError, TypeError, AttributeError):
-        raise RunError(
-            "the manifest of the run does not tell what its text was",
-            got="another section data than was written",
-            hint="put manifest.json back as it was",
-        ) from None
-    prepared = prepare_text(settings, scratch)
-    for name, part in prepared.parts.items():
-        if name not in facts or part.ids.digest() != facts[name]["ids_sha256"]:
-            raise RunError(
-                f"the {name} text is not the one that the run began with",
-                got="other ids from the files that config.toml names",
-                hint="put the files back as they were, or train anew",
-            )
-    return prepared
-
-
-def _check_facts(facts: Mapping[PartName, Mapping[str, Any]]) -> None:
-    """Raise `KeyError` or `TypeError` unless every part is known and its counts are integers."""
-    if "train" not in facts or not set(facts) <= set(PART_NAMES):
-        raise KeyError("train")
-    for part in facts.values():
-        if not all(isinstance(part[name], int) for name in ("characters", "utf8_bytes", "unknown")):
-            raise TypeError("a count")
-
-
-def _reopen_part(
-    settings: Settings, scratch: Path, name: PartName, facts: Mapping[str, Any]
-) -> Part:
-    ids: TokenArray | LineArray
-    if settings.text.unit == "line":
-        ids = open_line_array(scratch, name)
-    else:
-        ids = open_token_array(scratch / f"{name}.ids.npy")
-    if ids.digest() != facts["ids_sha256"]:
-        raise DataError(f"the cached ids of the {name} text were altered")
-    return Part(ids, facts["characters"], facts["utf8_bytes"], facts["unknown"])
+def _chosen_lines(
+    corpus: Corpus, kept_N: npt.NDArray[np.int64] | None, tally: TextTally
+) -> Iterator[str]:
+    wanted = None if kept_N is None else iter([*kept_N.tolist(), -1])
+    following = -1 if wanted is None else next(wanted)
+    number = 0
+    for line in corpus.lines():
+        if not line.strip():
+            tally.blank_lines += 1
+            continue
+        if wanted is None:
+            yield line
+        elif number == following:
+            yield line
+            following = next(wanted)
+        number += 1

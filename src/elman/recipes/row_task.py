@@ -16,7 +16,7 @@ from elman.kernels.dispatch import KernelPlan
 from elman.losses import LossSum
 from elman.models.learnt import LearntModel
 from elman.recipes.prepared_rows import PreparedRows
-from elman.recipes.preparing import PartName
+from elman.recipes.prepared_text import PartName
 from elman.recipes.task import Task
 from elman.training.loop import Trainer
 

@@ -19,7 +19,7 @@ from elman.errors import DataError, SettingError, first_few
 from elman.evaluation.spans import scheme_of_tags
 from elman.recipes.named_files import require_names
 from elman.recipes.prepared_rows import PreparedRows
-from elman.recipes.preparing import PART_NAMES, PartName
+from elman.recipes.prepared_text import PART_NAMES, PartName
 from elman.recipes.tag_reading import tagged_files
 from elman.recipes.tag_vocabulary import TagVocabulary, learn_vocabulary
 from elman.text.normalising import normalise

@@ -12,7 +12,7 @@ from elman.errors import DataError, RunError, SettingError
 from elman.evaluation.language import score_lines_by, score_stream_by
 from elman.evaluation.scorers import TokenScorer
 from elman.recipes.held_out import ids_in_pieces, parts_of_run, stream_boundary
-from elman.recipes.preparing import Part
+from elman.recipes.prepared_text import Part
 from elman.recipes.trained import TrainedModel
 
 OnFitted = Callable[[str, int], None]

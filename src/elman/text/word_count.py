@@ -1,9 +1,11 @@
 """Words counted and numbered in a single pass, for the vocabulary and for the ids alike."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 import numpy as np
+import numpy.typing as npt
 
 from elman.config.text_settings import TextSettings
 from elman.text.tokenizer import Ids, checked_text, refuse_unknown
@@ -29,10 +31,7 @@ class WordCount:
         """Count the words of a piece that is cut at whitespace; return their provisional ids."""
         ids = number_words(text, self._settings.unit, self._numbers)
         counts = np.bincount(ids)
-        if len(counts) > len(self._totals):
-            grown = np.zeros(2 * len(counts), dtype=np.int64)
-            grown[: len(self._totals)] = self._totals
-            self._totals = grown
+        self._reach(len(counts))
         self._totals[: len(counts)] += counts
         return ids
 
@@ -51,18 +50,46 @@ class WordCount:
         )
         return WordTokenizer(vocabulary, settings)
 
+    def add(self, words: Iterable[str], counts_W: npt.NDArray[np.int64]) -> None:
+        """Count the words of another count, each as often as it says there."""
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64)
+        self._reach(len(self._numbers))
+        self._totals[numbers] += counts_W
+
+    def words(self) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+        """Return the words in the order of their first use, and how often each was met."""
+        return tuple(self._numbers), self._totals[: len(self._numbers)].copy()
+
     def final_ids(self, provisional: list[Ids], tokenizer: WordTokenizer) -> list[Ids]:
         """Return what `tokenizer` gives for the pieces read, from their provisional ids alone.
 
         Raises `UnknownSymbolError` as encoding would.
         """
-        policy, unk_id = tokenizer.checked_policy(None), tokenizer.vocabulary.unk_id
-        words = list(self._numbers)
-        table = np.fromiter(map(tokenizer.id_of_word, words), np.int32, len(words))
-        missing = np.flatnonzero(table == MISSING_WORD)
-        if policy == "refuse" and len(missing):
-            refuse_unknown((words[n] for n in missing), tokenizer.settings.min_count)
-        if policy == "replace" and unk_id is not None:
-            table[missing] = unk_id
-        mapped = [table.take(ids) for ids in provisional]
-        return [ids[ids != MISSING_WORD] for ids in mapped] if policy == "skip" else mapped
+        table = ids_of_words(list(self._numbers), tokenizer)
+        return [known_ids(table.take(ids)) for ids in provisional]
+
+    def _reach(self, size: int) -> None:
+        if size > len(self._totals):
+            grown = np.zeros(2 * size, dtype=np.int64)
+            grown[: len(self._totals)] = self._totals
+            self._totals = grown
+
+
+def ids_of_words(words: Sequence[str], tokenizer: WordTokenizer) -> Ids:
+    """Return the id of each word under text.unknown; MISSING_WORD where it is to be left out.
+
+    Raises `UnknownSymbolError` where words that the tokenizer does not have are to be refused.
+    """
+    policy, unk_id = tokenizer.checked_policy(None), tokenizer.vocabulary.unk_id
+    table = np.fromiter(map(tokenizer.id_of_word, words), np.int32, len(words))
+    missing = np.flatnonzero(table == MISSING_WORD)
+    if policy == "refuse" and len(missing):
+        refuse_unknown((words[n] for n in missing.tolist()), tokenizer.settings.min_count)
+    if policy == "replace" and unk_id is not None:
+        table[missing] = unk_id
+    return table
+
+
+def known_ids(ids: Ids) -> Ids:
+    """Return `ids` without those that are MISSING_WORD."""
+    return ids[ids != MISSING_WORD] if ids.min(initial=0) == MISSING_WORD else ids

@@ -1,5 +1,6 @@
 """loss → gradients: of a batch that one process has, or that several share row by row."""
 
+from contextlib import nullcontext
 from typing import Generic, TypeVar
 
 import torch
@@ -47,7 +48,8 @@ class BatchGradients(Generic[ModelT, BatchT]):
         several = self._processes.size > 1
         share = self._processes.share(batch.num_rows)
         own = batch.rows(share.held) if several else batch
-        with generator.of_rows(share if several else None), lost_processes():
+        losing = lost_processes() if several else nullcontext()
+        with generator.of_rows(share if several else None), losing:
             minimised, plain, after = self._module(own, state, plan, generator)
             after = detach(after)  # what shares a module may put every output into its graph
             counted = 0.0 if share.is_spare else float(self._processes.size)

@@ -10,7 +10,7 @@ from elman.evaluation.units import percent
 from elman.models.classifier import SequenceClassifier
 from elman.recipes.classify import ClassifierRun, ClassifyTask
 from elman.recipes.label_preparing import PreparedLabels
-from elman.recipes.preparing import PART_NAMES
+from elman.recipes.prepared_text import PART_NAMES
 from elman.training.events import ValidationEvent
 
 MOST_LABELS = 6

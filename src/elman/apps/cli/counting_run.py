@@ -10,6 +10,7 @@ from elman.apps.cli.interrupts import EXIT_INTERRUPTED
 from elman.apps.cli.language_view import LanguageView, level_figure
 from elman.apps.cli.output import error_console, print_json, program, say
 from elman.apps.cli.progress import stages
+from elman.apps.cli.stopped import kept_of_start
 from elman.apps.cli.train_options import Invocation
 from elman.config.text_settings import Level
 from elman.recipes.counting import CountRun, OrderTried, count_run, scored_count_run
@@ -28,7 +29,8 @@ def run_counting(request: TrainRequest, invocation: Invocation) -> int:
             on_stage("scoring what is held out …")
             scores = scored_count_run(run, on_scored=lambda num_tokens: None)
     except KeyboardInterrupt:
-        say("interrupted; nothing was kept that cannot be counted again")
+        kept = kept_of_start(request.out) or "nothing was kept that cannot be counted again"
+        say(f"interrupted; {kept}")
         return EXIT_INTERRUPTED
     if invocation.as_json:
         tried = [one._asdict() for one in run.tried]

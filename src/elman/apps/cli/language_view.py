@@ -11,7 +11,7 @@ from elman.data.batches import TokenBatch
 from elman.evaluation.units import nats_to_bits, percent
 from elman.models.language import LanguageModel
 from elman.recipes.language_model import LanguageModelRun, LanguageTask
-from elman.recipes.preparing import Part, PreparedText
+from elman.recipes.prepared_text import Part, PreparedText
 from elman.training.events import ValidationEvent
 
 MOST_NATS = 20.0

@@ -6,6 +6,15 @@ from pathlib import Path
 from elman.apps.cli.output import program, say
 
 
+def kept_of_start(out: Path) -> str:
+    """Return what a start that ended before training has kept of a large text; "" for nothing."""
+    from elman.checkpoints.run_folder import CACHE, SHARDS
+
+    kept = (out / CACHE / SHARDS).is_dir()
+    told = f"what was made of the text is kept in {out}: the same command goes on from there"
+    return told if kept else ""
+
+
 def tell_stopped(runs: Iterable[Path]) -> None:
     """Say on standard error which of the runs were interrupted, and how to go on with each.
 

@@ -7,7 +7,7 @@ from elman.apps.cli.tag_output import tag_table, tag_warnings, tags_table
 from elman.apps.cli.training_view import TITLES, TrainingView, tell_names
 from elman.data.examples import TagBatch
 from elman.models.tagger import SequenceTagger
-from elman.recipes.preparing import PART_NAMES
+from elman.recipes.prepared_text import PART_NAMES
 from elman.recipes.tag import TagRun, TagTask
 from elman.recipes.tag_preparing import PreparedTags
 from elman.training.events import ValidationEvent

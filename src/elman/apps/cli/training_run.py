@@ -10,9 +10,10 @@ from elman.apps.cli.interrupts import EXIT_INTERRUPTED, polite_interrupts
 from elman.apps.cli.options import duration_text
 from elman.apps.cli.output import error_console, plural, print_json, program, say, tell_kernels
 from elman.apps.cli.progress import Pace, TrainingProgress, stages
+from elman.apps.cli.stopped import kept_of_start
 from elman.apps.cli.train_options import Invocation
 from elman.apps.cli.training_view import TrainingView
-from elman.errors import DataError, SettingError
+from elman.errors import DataError, ElmanError, SettingError
 from elman.recipes.joining import (
     BEGUN,
     FINISHED,
@@ -72,8 +73,13 @@ def run_training(
                     asked = train_request(invocation) if request is None else request
                     run = start_run(view.task, asked, on_stage=on_stage)
             except KeyboardInterrupt:
-                say("interrupted before training began; nothing was kept")
+                kept = kept_of_start(invocation.out) or "nothing was kept"
+                say(f"interrupted before training began; {kept}")
                 return EXIT_INTERRUPTED
+            except ElmanError:
+                if kept := kept_of_start(invocation.out):
+                    say(f"note: {kept}")
+                raise
             _require_rows(run, team)
         team.tell_begun(BEGUN)
         run = shared_run(run, team.connected())

@@ -10,7 +10,7 @@ from elman.data.examples import PairBatch
 from elman.evaluation.units import percent
 from elman.models.encoder_decoder import EncoderDecoder
 from elman.recipes.pair_preparing import PairPart, PreparedPairs
-from elman.recipes.preparing import PART_NAMES
+from elman.recipes.prepared_text import PART_NAMES
 from elman.recipes.translate import TranslateRun, TranslateTask
 from elman.training.events import ValidationEvent
 

@@ -11,6 +11,7 @@ import torch
 from elman.kernels.dispatch import FORCE_VARIABLE
 from elman.kernels.native_module import NOT_BUILT, native_level, native_levels
 from elman.kernels.products import has_onednn
+from elman.processes import usable_cores
 from elman.recipes.benchmark.timing import Contender, Stopwatch
 
 
@@ -61,7 +62,7 @@ def machine_facts() -> MachineFacts:
     native = native_facts()
     return MachineFacts(
         processor=_processor(),
-        cores=_cores(),
+        cores=usable_cores(),
         threads=torch.get_num_threads(),
         capability=torch.backends.cpu.get_cpu_capability(),
         system=f"{platform.system()} {platform.release()}, {platform.machine()}",
@@ -154,10 +155,3 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine() or "unknown"
-
-
-def _cores() -> int:
-    """Return the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -20,7 +20,8 @@ from elman.errors import DataError, ElmanError, RunError
 from elman.recipes.diagnosing.gates import GatesOfLayer
 from elman.recipes.diagnosing.passages import Passages, passages_of
 from elman.recipes.diagnosing.row_evidence import NO_ROWS, RowEvidence, row_evidence
-from elman.recipes.preparing import PART_NAMES, Part, PreparedText, reopen_prepared
+from elman.recipes.prepared_text import PART_NAMES, Part, PreparedText
+from elman.recipes.reopening import reopen_prepared
 from elman.recipes.trained import TrainedModel, open_trained
 from elman.text.raw_files import is_standard_input
 from elman.text.tokenizer_file import tokenizer_from_json

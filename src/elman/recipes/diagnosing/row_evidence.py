@@ -19,7 +19,7 @@ from elman.recipes.classifying import open_classifier
 from elman.recipes.diagnosing.gates import RECORDED, GatesOfLayer, gates_over
 from elman.recipes.label_preparing import LabelPart
 from elman.recipes.prepared_rows import PreparedRows, RowPart
-from elman.recipes.preparing import PART_NAMES, PartName
+from elman.recipes.prepared_text import PART_NAMES, PartName
 from elman.recipes.tag import TagTask
 from elman.recipes.tagging import open_tagger
 from elman.recipes.translate import TranslateTask

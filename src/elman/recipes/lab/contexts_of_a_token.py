@@ -17,15 +17,14 @@ from torch import Tensor
 
 from elman.cells.lstm import LSTMCell
 from elman.config.model_settings import ModelSettings
-from elman.config.text_settings import TextSettings
 from elman.data.streams import StreamBatches
+from elman.data.token_array import TokenArray, reversed_chunks
 from elman.kernels.dispatch import KernelPlan
 from elman.layers.embedding import Embedding
 from elman.layers.stack import RecurrentStack
 from elman.models.recurrent import RecurrentLanguageModel
 from elman.recipes.lab.experiment import Experiment, Measured, Value
 from elman.recipes.panels import draw_panels
-from elman.recipes.preparing import in_direction
 from elman.seeding import generator
 from elman.training.truncation import carry, reset
 
@@ -138,8 +137,8 @@ def _backward() -> Measured:
 
 def _turned(text: Sequence[int]) -> list[int]:
     """Return the text as a model with text.direction = "backward" reads it."""
-    pieces = in_direction([np.array(text, dtype=np.int32)], TextSettings(direction="backward"))
-    return [int(token) for piece in pieces for token in piece]
+    ids = TokenArray(np.array(text, dtype=np.int32))
+    return [int(token) for piece in reversed_chunks(ids) for token in piece]
 
 
 def _prediction(model: RecurrentLanguageModel, *, place: int) -> Callable[[Sequence[int]], Tensor]:
