@@ -13,7 +13,7 @@ Elman = Callable[..., "CompletedProcess[str]"]
 TINY = (
     *("--set=model.hidden_size=8", "--set=training.threads=1", "--set=training.updates=12"),
     *("--set=training.evaluate_every=4", "--set=training.batch_size=4"),
-    *("--set=model.dropout=0.2", "--seed", "5"),
+    *("--set=model.dropout=0.2", "--set=training.keep_last=2", "--seed", "5"),
 )
 
 
@@ -21,6 +21,11 @@ TINY = (
 def commands() -> KillableCommands:
     """Where commands are killed."""
     return KillableCommands()
+
+
+def weights_in(run: Path) -> dict[str, bytes]:
+    """The best weights and those of every checkpoint kept, by where they lie in the run."""
+    return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("model.*")}
 
 
 def survived(
@@ -38,7 +43,8 @@ def survived(
     """
     asked = ("train", "lm", "--data", story, *TINY, "--out")
     number = commands.run((*asked, folder / "whole"), folder / "whole")
-    right = (folder / "whole" / "model.safetensors").read_bytes()
+    right = weights_in(folder / "whole")
+    assert len(right) == 3
     seed = random.randrange(2**32)
     draw = random.Random(seed)
     lost = []
@@ -49,11 +55,11 @@ def survived(
         done = elman("train", "lm", "--out", run, "--resume")
         if done.returncode == 2:  # nothing was saved yet: the same command begins anew
             done = elman(*asked, run)
-        same = done.returncode == 0 and (run / "model.safetensors").read_bytes() == right
+        same = done.returncode == 0 and weights_in(run) == right
         if not same:
             lost.append(f"killed before {kill_at} of {number}: {done.returncode} {done.stderr}")
-        left = {path.name for path in run.iterdir()} - {
-            path.name for path in (folder / "whole").iterdir()
+        left = {path.relative_to(run) for path in run.rglob("*")} - {
+            path.relative_to(folder / "whole") for path in (folder / "whole").rglob("*")
         }
         if left:
             lost.append(f"killed before {kill_at} of {number}: it left {left}")

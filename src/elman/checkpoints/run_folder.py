@@ -12,6 +12,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from elman.checkpoints.atomic_files import (
+    LEFTOVER_SUFFIX,
     leftovers,
     read_utf8,
     remove_leftovers,
@@ -56,6 +57,8 @@ STATE_COPY = "state.json"
 METRICS = "metrics.jsonl"
 CACHE = "cache"
 """Folder of a run's token arrays while it trains; removed once it has finished."""
+KEPT = "kept"
+"""Folder of the checkpoints that are kept beside the latest."""
 SHARDS = "shards"
 """Folder within it of what is made of a large text; it outlives a start that was stopped."""
 
@@ -177,6 +180,8 @@ class RunFolder:
     def tidy(self) -> None:
         """Delete what a killed save has left. Only for the process that has the run's lock."""
         remove_leftovers(self.path, RUN_FILES)
+        for path in (self.path / KEPT).glob(f"*{LEFTOVER_SUFFIX}"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def tidy_finished(self) -> None:
         """Delete what a process has left that was killed after the last thing it wrote."""

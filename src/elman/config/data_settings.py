@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from elman.config.reading_settings import Share
+from elman.config.reading_settings import OrNone, Share
 from elman.config.tag_settings import TagData
 from elman.config.translate_settings import PairData
 
@@ -38,12 +38,10 @@ class DataSettings(TagData, PairData):
         ),
     ] = "auto"
     workers: Annotated[
-        int,
+        OrNone,
         Field(
-            ge=0,
-            le=1024,
-            description="Processes that prepare a text of more than 64 million characters; "
-            "0: one for each core.",
+            description="Processes that prepare a text of more than 64 million characters, at most "
+            "64; 0: one for each core."
         ),
     ] = 0
     repeats: Annotated[

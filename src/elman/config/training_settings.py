@@ -130,6 +130,17 @@ class TrainingSettings(RowTraining):
     save_every: Annotated[
         OrNone, Field(description="Updates between two checkpoints; 0: at every validation.")
     ] = 0
+    keep_last: Annotated[
+        OrNone,
+        Field(
+            description="Checkpoints kept in kept/ beside the latest, each a run of its own: the "
+            "last so many."
+        ),
+    ] = 0
+    keep_best: Annotated[
+        OrNone,
+        Field(description="Checkpoints kept in kept/: so many of the lowest validation loss."),
+    ] = 0
     patience: Annotated[
         OrNone,
         Field(description="Validations without a better loss before stopping early; 0: never."),

@@ -18,6 +18,7 @@ from elman.errors import RunError, SettingError
 from elman.kernels.dispatch import KernelPlan
 from elman.models.learnt import LearntModel
 from elman.processes import Processes
+from elman.recipes.saving import keep_saved, require_room, saver
 from elman.recipes.sizing import MOST_EPOCHS, notices_of_precision, precision_of
 from elman.recipes.task import BatchT, ModelT, Prepared, PreparedT, Task
 from elman.recipes.training_request import (
@@ -141,6 +142,7 @@ def resume_run(task: Task[PreparedT, ModelT, BatchT], out: Path) -> Run[Prepared
         _require_task(task, folder.settings, out)
         folder.tidy()
         run = saved_run(task, folder, lock, folder.path / CACHE)
+        require_room(folder, run.trainer)
         folder.keep_metrics_until(run.trainer.update)
         return run
     except BaseException:
@@ -218,17 +220,11 @@ def train_run(
                 folder.append_metrics(event.to_json())
             on_event(event)
 
-        def save(state: TrainerState, best: bool) -> None:
-            if not leads:
-                return
-            if best:
-                folder.save_weights(trainer.model, update=trainer.update)
-            folder.save_state(state.tensors, state.facts)
-
+        keep_saved(folder, trainer)
         report = fit(
             trainer,
             validate=run.task.validation(run.settings, run.prepared, trainer),
-            save=save,
+            save=saver(folder, trainer),
             on_event=observe,
             should_stop=lambda: processes.any_of(should_stop()),
         )
@@ -274,6 +270,7 @@ def _begin(
         updates = planned_updates(settings.training, source)
         settings = _with_updates(settings, updates)
     trainer, more = _trainer(task, settings, prepared, plan, settings.training.updates)
+    require_room(folder, trainer)
     folder.begin(settings, prepared.vocabularies())
     run = Run(task, folder, lock, settings, prepared, trainer, (*notices, *more))
     _write_manifest(run, {})

@@ -20,6 +20,7 @@ from elman.text.word_count import WordCount, ids_of_words, known_ids
 from elman.text.words import WordTokenizer, cut_after_blank
 
 SHARD_CHARACTERS = 1 << 24
+MOST_WORKERS = 64
 LARGE_CHARACTERS = 1 << 26
 """Texts of fewer characters are read at once: starting processes would take longer."""
 
@@ -42,7 +43,7 @@ class LargeText:
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._settings = folder, settings
-        self._workers = workers or usable_cores()
+        self._workers = min(workers or usable_cores(), MOST_WORKERS)
         self._size = shard_characters
 
     def tokenizer(self, text: Callable[[], Iterable[str]]) -> Tokenizer:
