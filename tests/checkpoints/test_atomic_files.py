@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from elman.checkpoints.atomic_files import leftovers, remove_leftovers, write_atomically
+from elman.atomic_files import leftovers, remove_leftovers, write_atomically
 from elman.checkpoints.tensor_file import read_tensor_file
 from elman.errors import RunError
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from elman.checkpoints.atomic_files import STANDARD_OUTPUT, writing_atomically
+from elman.atomic_files import STANDARD_OUTPUT, writing_atomically
 from elman.errors import RunError
 
 

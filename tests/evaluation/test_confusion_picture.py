@@ -93,7 +93,7 @@ def test_files_are_told_apart_by_their_endings(tmp_path: Path) -> None:
     assert b"<svg" in (tmp_path / "a.SVG").read_bytes()
     with pytest.raises(SettingError, match=r"a .png or .svg file"):
         draw_confusion(many(2), tmp_path / "a.jpg")
-    with pytest.raises(RunError, match="cannot be written"):
+    with pytest.raises(RunError, match="cannot write"):
         draw_confusion(many(2), tmp_path / "missing" / "a.png")
 
 

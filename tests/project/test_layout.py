@@ -14,6 +14,7 @@ PACKAGE = ROOT / "src" / "elman"
 RANKS = {
     "errors": 0,
     "rows": 0,
+    "atomic_files": 1,
     "shapes": 1,
     "config": 1,
     "seeding": 1,

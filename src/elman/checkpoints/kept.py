@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torch import nn
 
-from elman.checkpoints.atomic_files import (
+from elman.atomic_files import (
     LEFTOVER_SUFFIX,
     read_utf8,
     read_whole,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from elman.checkpoints.atomic_files import read_whole, write_atomically
+from elman.atomic_files import read_whole, write_atomically
 from elman.checkpoints.json_values import readable_json
 from elman.errors import RunError
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from elman.checkpoints.atomic_files import (
+from elman.atomic_files import (
     LEFTOVER_SUFFIX,
     leftovers,
     read_utf8,

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
-from elman.checkpoints.atomic_files import read_whole, write_atomically
+from elman.atomic_files import read_whole, write_atomically
 from elman.checkpoints.json_values import exact_json, value_of_exact_json
 from elman.checkpoints.schema import SCHEMA_VERSION, check_schema_version
 from elman.errors import RunError, one_line

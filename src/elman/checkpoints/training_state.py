@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from elman.checkpoints.atomic_files import write_atomically
+from elman.atomic_files import write_atomically
 from elman.checkpoints.belonging import Belonging
 from elman.checkpoints.json_values import readable_json
 from elman.checkpoints.tensor_file import read_tensor_file, read_tensor_header, write_tensor_file

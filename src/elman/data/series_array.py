@@ -1,13 +1,13 @@
 """Series of numbers on disk, mapped into memory, one after another."""
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from elman.atomic_files import writing_bytes
 from elman.errors import DataError
 
 
@@ -41,14 +41,10 @@ class SeriesArray:
 def write_series_array(path: Path, rows: Iterable[npt.NDArray[np.float32]]) -> SeriesArray:
     """Write the numbers of all rows to the file `path`, in order, and map them into memory."""
     lengths = []
-    unfinished = path.with_name(path.name + ".tmp")
-    with unfinished.open("wb") as file:
+    with writing_bytes(path) as file:
         for row in rows:
             file.write(row.astype("<f4").tobytes())
             lengths.append(len(row))
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
     total = sum(lengths)
     values_N: npt.NDArray[np.float32] = np.zeros(0, dtype=np.float32)
     if total:  # a file of nothing has no page to map

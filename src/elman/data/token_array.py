@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from elman.atomic_files import writing_bytes
 from elman.errors import DataError
 
 ID_TYPES = (np.dtype("uint8"), np.dtype("<u2"), np.dtype("<i4"))
@@ -188,19 +189,11 @@ def _checked(ids_N: npt.NDArray[np.integer], vocabulary_size: int) -> npt.NDArra
 
 
 def _write_flat(path: Path, chunks: Iterable[npt.NDArray[np.integer]], kind: np.dtype[Any]) -> None:
-    unfinished = path.with_name(path.name + ".tmp")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(bytes(HEADER_BYTES))
-            for chunk in chunks:
-                file.write(np.ascontiguousarray(chunk, dtype=kind).data)
-            _write_header(file, kind)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    with writing_bytes(path) as file:
+        file.write(bytes(HEADER_BYTES))
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk, dtype=kind).data)
+        _write_header(file, kind)
 
 
 def _write_header(file: BinaryIO, kind: np.dtype[Any]) -> None:

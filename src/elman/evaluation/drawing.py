@@ -7,7 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from elman.errors import RunError, SettingError
+from elman.atomic_files import write_atomically
+from elman.errors import SettingError
 from elman.evaluation.packages import metric_module
 
 PictureFormat = Literal["png", "svg"]
@@ -54,7 +55,4 @@ def picture_bytes(
 
 def write_picture(path: Path, picture: bytes) -> None:
     """Write `picture` to `path`. Raises `RunError` where the disk refuses."""
-    try:
-        path.write_bytes(picture)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written", got=str(error.strerror)) from None
+    write_atomically(path.resolve(), picture)

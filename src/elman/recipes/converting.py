@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elman.checkpoints.atomic_files import read_utf8
+from elman.atomic_files import read_utf8
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import IMPORTED, Manifest
 from elman.checkpoints.run_folder import TOKENIZER, RunFolder

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from elman.checkpoints.atomic_files import read_utf8
+from elman.atomic_files import read_utf8, write_atomically, writing_atomically
 from elman.checkpoints.foreign.arpa_file import ArpaFile, ArpaModel, arpa_lines, parse_arpa
 from elman.checkpoints.foreign.arpa_tables import (
     LN_10,
@@ -43,9 +43,9 @@ def export_arpa(model: NgramLanguageModel, tokenizer: Tokenizer, out: Path) -> P
     """
     words = [spelling(symbol) for symbol in tokenizer.vocabulary.symbols]
     levels, counts = grams_of(model.tables, words.__getitem__, tokenizer.vocabulary.boundary_id)
-    with out.open("w", encoding="utf-8", newline="") as file:
+    with writing_atomically(out) as file:
         file.writelines(arpa_lines(levels, counts, ""))
-    tokenizer_path(out).write_text(tokenizer.to_json(), encoding="utf-8")
+    write_atomically(tokenizer_path(out), tokenizer.to_json().encode("ascii"))
     parsed = parse_file(out)
     ids = _ids(tokenizer.vocabulary, words)
     tables, _ = tables_of_arpa(parsed, ids, len(words), str(out))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+from elman.atomic_files import writing_bytes
 from elman.data.corpora import language_reference, unicode_names
 from elman.data.repeats import FirstSeen, drop_repeated_lines, drop_repeated_paragraphs
 from elman.errors import DataError
@@ -122,12 +123,10 @@ def _spooled(name: str, scratch: Path) -> Path:
     copy = _copy_of(name, scratch)
     if copy.exists():
         return copy
-    partial = copy.with_suffix(".partial")
-    with ExitStack() as opened, partial.open("wb") as file:
+    with ExitStack() as opened, writing_bytes(copy) as file:
         if is_standard_input(name):
             source: BinaryIO = sys.stdin.buffer
         else:
             source = opened.enter_context(Path(name).open("rb"))
         shutil.copyfileobj(source, file, 1 << 20)
-    partial.replace(copy)
     return copy

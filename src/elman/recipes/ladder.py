@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from elman.checkpoints.atomic_files import write_atomically
+from elman.atomic_files import write_atomically
 from elman.config.checks import acts_with_kind
 from elman.config.settings import Settings
 from elman.config.toml_file import (

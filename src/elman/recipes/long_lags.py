@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from elman.checkpoints.atomic_files import write_atomically
+from elman.atomic_files import write_atomically
 from elman.checkpoints.json_values import readable_json
 from elman.config.model_settings import ModelSettings
 from elman.config.training_settings import TrainingSettings

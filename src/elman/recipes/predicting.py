@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TextIO
 
-from elman.checkpoints.atomic_files import STANDARD_OUTPUT, writing_atomically
+from elman.atomic_files import STANDARD_OUTPUT, writing_atomically
 from elman.checkpoints.run_folder import RunFolder
 from elman.errors import RunError, SettingError
 from elman.recipes.label_writing import write_labels

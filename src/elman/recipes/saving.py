@@ -52,7 +52,9 @@ def require_room(folder: RunFolder, trainer: Trainer[Any, Any]) -> None:
     settings = trainer.settings
     numbers = sum(one.numel() * one.element_size() for one in trainer.model.parameters())
     own = trainer.state().tensors.values()
-    state = sum(one.numel() * one.element_size() for one in own) + MOMENTS * numbers
+    state = sum(one.numel() * one.element_size() for one in own)
+    if not trainer.update:  # the optimiser has yet to make its own
+        state += MOMENTS * numbers
     kept = settings.keep_last + settings.keep_best
     checkpoints = (kept + 1) * (numbers + state) if kept else 0
     there = sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elman.checkpoints.atomic_files import writing_atomically
+from elman.atomic_files import writing_atomically
 from elman.config.text_settings import UnknownPolicy
 from elman.errors import DataError, SettingError
 from elman.evaluation.language import score_lines, score_stream

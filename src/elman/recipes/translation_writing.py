@@ -9,6 +9,7 @@ from itertools import tee
 from pathlib import Path
 from typing import TextIO
 
+from elman.atomic_files import write_atomically
 from elman.config.settings import Settings
 from elman.decoding.translation_steps import TranslationSearch
 from elman.errors import DataError, SettingError
@@ -135,7 +136,7 @@ class _AttentionFolder:
         path = self._path / f"{number:06d}.json"
         picture = path.with_suffix(".png")
         self._files += [path, picture]
-        path.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_atomically(path, (json.dumps(told, ensure_ascii=False) + "\n").encode())
         if number > MOST_PICTURES:
             return True
         return draw_attention(best.weights_TS, answer.source_tokens, targets, picture)

@@ -72,7 +72,7 @@ def _request(quick: bool, rows: str, threads: int | None, repeats: int | None) -
 
 def _measure(request: "BenchRequest", out: Path | None, *, as_json: bool) -> int:
     from elman.apps.cli.benchmark_view import BenchView, bench_consoles
-    from elman.checkpoints.atomic_files import write_atomically
+    from elman.atomic_files import write_atomically
     from elman.recipes.benchmark.running import run_bench
 
     view = BenchView(*bench_consoles(as_json=as_json))

@@ -86,7 +86,7 @@ def compare_on(
     """Compare the runs on the files, show it, and return the exit status."""
     from elman.apps.cli.comparison_view import markdown_table, print_comparison
     from elman.apps.cli.progress import stages
-    from elman.checkpoints.atomic_files import write_atomically
+    from elman.atomic_files import write_atomically
     from elman.evaluation.comparison_picture import draw_comparison
     from elman.recipes.comparing import CompareRequest, compare_runs
 

@@ -209,7 +209,7 @@ def _require_comparable(task: str, given: Mapping[str, object]) -> None:
 
 
 def _write_page(subject: "Subject", options: ViewOptions, path: Path) -> None:
-    from elman.checkpoints.atomic_files import write_atomically
+    from elman.atomic_files import write_atomically
     from elman.recipes.inspecting.gate_view import gates_over_text
     from elman.recipes.inspecting.gradient_view import gradient_view
     from elman.recipes.inspecting.language_subject import LanguageSubject

@@ -93,7 +93,7 @@ def _change(subject: "Subject", options: ViewOptions, shows: bool) -> Shown:
 
 def _trace(subject: "Subject", options: ViewOptions, shows: bool) -> Shown:
     from elman.apps.cli.inspect_trace import show_trace, show_units
-    from elman.checkpoints.atomic_files import writing_atomically
+    from elman.atomic_files import writing_atomically
     from elman.recipes.inspecting.pictures import trace_plots
     from elman.recipes.inspecting.tracing import chosen_units, traced, write_csv
 

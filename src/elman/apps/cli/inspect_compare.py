@@ -23,7 +23,7 @@ def inspect_two_texts(
     as_json: bool,
 ) -> int:
     """Show, print, write or draw how far apart the texts leave the states of each layer."""
-    from elman.checkpoints.atomic_files import writing_atomically
+    from elman.atomic_files import writing_atomically
     from elman.recipes.inspecting.two_texts import two_texts, write_distances_csv
     from elman.recipes.panels import draw_panels
 

@@ -37,7 +37,7 @@ def inspect_exactly(
     _require_trace(options, others)
     if text is None:
         raise SettingError("elman inspect FILE TEXT reads one text", got="none")
-    from elman.checkpoints.atomic_files import writing_atomically
+    from elman.atomic_files import writing_atomically
     from elman.recipes.inspecting.exact_view import (
         chosen_exact_units,
         exact_trace,

@@ -113,7 +113,7 @@ def _draw(experiment: "Experiment", path: Path) -> None:
 
 
 def _write_notebook(experiment: "Experiment", path: Path) -> None:
-    from elman.checkpoints.atomic_files import write_atomically
+    from elman.atomic_files import write_atomically
     from elman.recipes.lab.notebook import notebook
 
     if path.suffix != ".ipynb":

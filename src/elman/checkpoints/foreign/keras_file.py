@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from elman.checkpoints.atomic_files import read_whole, write_atomically
+from elman.atomic_files import read_whole, write_atomically
 from elman.checkpoints.foreign.keras_chain import (
     CHAIN_LAYERS,
     bare_model,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from elman.checkpoints.atomic_files import read_utf8, write_atomically
+from elman.atomic_files import read_utf8, write_atomically
 from elman.checkpoints.foreign.onnx_graph import (
     METADATA_KEY,
     OPSET,

@@ -17,13 +17,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from elman.atomic_files import writing_atomically
 from elman.cells.elman import ElmanCell
 from elman.cells.gru import GRUCell
 from elman.cells.lstm import LSTMCell, LSTMOptions
 from elman.cells.mgu import MGUCell
 from elman.cells.min_gru import MinGRUCell
 from elman.cells.min_lstm import MinLSTMCell
-from elman.checkpoints.atomic_files import writing_atomically
 from elman.checkpoints.foreign.plain_readout import full_readout
 from elman.checkpoints.foreign.proof import Proof, prove
 from elman.config.settings import Settings

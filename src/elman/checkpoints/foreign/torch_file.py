@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
-from elman.checkpoints.atomic_files import read_whole
+from elman.atomic_files import read_whole
 from elman.errors import ConversionError, one_line
 
 _WRAPPERS = ("state_dict", "model")

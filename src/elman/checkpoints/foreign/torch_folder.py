@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from elman.checkpoints.atomic_files import read_utf8, read_whole, write_atomically
+from elman.atomic_files import read_utf8, read_whole, write_atomically
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.foreign.torch_file import no_notice, read_torch_file
 from elman.checkpoints.foreign.torch_rebuild import in_torch_terms, torch_kind

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from elman.atomic_files import write_atomically
 from elman.cells.cell import Cell
-from elman.checkpoints.atomic_files import write_atomically
 from elman.checkpoints.run_folder import MANIFEST, RunFolder
 from elman.errors import SettingError
 from elman.models.language import ModelOutput

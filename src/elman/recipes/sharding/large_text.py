@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elman.checkpoints.atomic_files import read_utf8, write_atomically
+from elman.atomic_files import read_utf8, write_atomically
 from elman.config.text_settings import TextSettings
 from elman.processes import usable_cores
 from elman.recipes.sharding.shard import NAME_LENGTH, Shard, depends_on

@@ -6,7 +6,6 @@ that name is right, whoever made it and whenever: in this process, in another, b
 
 import hashlib
 import json
-import os
 import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from elman.atomic_files import writing_bytes
 from elman.config.text_settings import TextSettings
 from elman.errors import DataError
 from elman.text.tokenizer import NOT_OF_TOKENIZER, Ids, Tokenizer
@@ -22,7 +22,7 @@ from elman.text.words import split_words
 
 NAME_LENGTH = 32
 NONE = np.empty(0, dtype=np.int64)
-TEXT, MADE, UNFINISHED = ".txt", ".npz", ".tmp"
+TEXT, MADE = ".txt", ".npz"
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,8 @@ def _has_lines(settings: TextSettings) -> bool:
 
 
 def _write(path: Path, shard: Shard) -> None:
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
     words_B = np.frombuffer(json.dumps(shard.words).encode("ascii"), dtype=np.uint8)
-    try:
-        with unfinished.open("wb") as file:
-            np.savez(
-                file, ids=shard.ids_N, lengths=shard.lengths_L, words=words_B, counts=shard.counts_W
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+    with writing_bytes(path) as file:
+        np.savez(
+            file, ids=shard.ids_N, lengths=shard.lengths_L, words=words_B, counts=shard.counts_W
+        )

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
 
+from elman.atomic_files import write_atomically
 from elman.config.text_settings import TextSettings
 from elman.errors import DataError
 from elman.recipes.sharding.shard import (
@@ -114,7 +115,7 @@ class _Submitter:
         self.idle: SimpleQueue[_Worker | _Here] = SimpleQueue()
 
     def __call__(self, name: str, text: str) -> Future[None]:
-        (self._folder / (name + TEXT)).write_bytes(text.encode("utf-8"))
+        write_atomically(self._folder / (name + TEXT), text.encode("utf-8"))
         return self._pool.submit(self._made, name)
 
     def _made(self, name: str) -> None:
@@ -129,10 +130,10 @@ class _Submitter:
 def _pool(
     folder: Path, settings: TextSettings, tokenizer: Tokenizer | None, workers: int
 ) -> Iterator[_Submitter]:
-    (folder / SETTINGS).write_text(json.dumps(asdict(settings)), encoding="utf-8")
+    write_atomically(folder / SETTINGS, json.dumps(asdict(settings)).encode("ascii"))
     (folder / TOKENIZER).unlink(missing_ok=True)
     if tokenizer is not None:
-        (folder / TOKENIZER).write_text(tokenizer.to_json(), encoding="utf-8")
+        write_atomically(folder / TOKENIZER, tokenizer.to_json().encode("ascii"))
     with ExitStack() as opened:
         pool = ThreadPoolExecutor(max_workers=workers)
         submit = _Submitter(folder, pool)

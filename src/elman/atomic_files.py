@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from elman.errors import RunError
 
@@ -18,7 +18,14 @@ _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path`: at every moment a reader finds the old file or the new one, whole.
+    """Put `content` at `path`, as `writing_bytes` does."""
+    with writing_bytes(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def writing_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write: at every moment a reader finds the old file or the new one, whole.
 
     The bytes go to a temporary name in the same folder and to the disk; then that file takes the
     name of the old one, and the folder goes to the disk. A write that fails leaves the old file and
@@ -29,7 +36,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         try:
             with temporary.open("wb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)  # noqa: PTH105 — the call that is atomic, by its own name
