@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/elman/kernels/native/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all sanitize contracts lint docs clean
+.PHONY: help setup demo test test-all sanitize wheel lower-bounds sbom audit contracts lint docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -33,6 +33,24 @@ test-all: lint ## The same with the slow tests.
 
 sanitize: $(READY) ## Run the native tests on kernels that report errors of memory.
 	OMP_NUM_THREADS=1 .ci/sanitize $(BIN)/python
+
+wheel: $(READY) ## Build the wheel and use it where the source is not.
+	.ci/wheel $(BIN)/python
+
+lower-bounds: $(READY) ## Run the tests on the oldest versions that are allowed.
+	.ci/lower-bounds $(BIN)/python
+
+sbom: $(READY) ## Write build/sbom.json, a bill of what is installed (CycloneDX).
+	@mkdir -p build
+	@test -x build/supply/bin/cyclonedx-py || $(PYTHON) -m venv build/supply
+	@build/supply/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom>=7,<8'
+	build/supply/bin/cyclonedx-py environment --output-format JSON --output-file build/sbom.json $(BIN)/python
+
+audit: $(READY) ## Ask the public list of known faults about what is installed (needs the internet).
+	@test -x build/supply/bin/python || $(PYTHON) -m venv build/supply
+	@build/supply/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7,<3'
+	$(BIN)/python -m pip freeze --exclude-editable > build/installed.txt
+	build/supply/bin/pip-audit --requirement build/installed.txt --disable-pip --no-deps
 
 contracts: $(READY) ## Print every promise against every cell, layer and format.
 	OMP_NUM_THREADS=1 KERAS_BACKEND=torch $(BIN)/python tests/contracts/matrix.py
