@@ -1,4 +1,4 @@
-"""Small runs of every task, and changes to every file of them."""
+"""Changes to every file of a run, of which each must be told in one line or do no harm."""
 
 import json
 import os
@@ -6,150 +6,76 @@ import random
 import shutil
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from hostile_bytes import BYTE_CHANGES, change_json, change_toml
+from outcomes import Attempt
+from small_runs import TASKS, SmallRun, make_run, use
 
-from elman.checkpoints.run_folder import RUN_FILES, RunFolder
-from elman.checkpoints.tensor_file import read_tensor_file, write_tensor_file
-from elman.recipes.classify import ClassifyTask
-from elman.recipes.classifying import open_classifier
-from elman.recipes.counting import count_run, scored_count_run
-from elman.recipes.generating import Writer, WriteRequest
-from elman.recipes.language_model import LanguageTask
-from elman.recipes.learning import finished_report, resume_run, start_run, train_run
-from elman.recipes.predicting import predict_file
-from elman.recipes.prediction_request import PredictRequest
-from elman.recipes.scoring import score_sentences
-from elman.recipes.tag import TagTask
-from elman.recipes.tagging import open_tagger
-from elman.recipes.trained import open_trained, stopped_run, task_of
-from elman.recipes.training_request import TrainRequest
-from elman.recipes.translate import TranslateTask
-from elman.recipes.translating import open_translator
-
-TINY = (
-    *("model.hidden_size=6", "model.embedding_size=4", "training.batch_size=4"),
-    *("training.updates=4", "training.threads=1"),
+from elman.checkpoints.run_folder import (
+    CONFIG,
+    RUN_FILES,
+    STATE,
+    VOCABULARIES,
+    WEIGHTS,
+    RunFolder,
+    vocabulary_files,
 )
-TEXT = "the cat sat on the mat\na dog ran to the log\n" * 12
-TASKS = {
-    "char": LanguageTask,
-    "bpe": LanguageTask,
-    "ngram": LanguageTask,
-    "classify": ClassifyTask,
-    "series": ClassifyTask,
-    "tag": TagTask,
-    "translate": TranslateTask,
-}
-"""The subjects, and the task of each."""
-FACTORS = (0.0, -1.0, 1e30, float("nan"), float("inf"))
+from elman.checkpoints.tensor_file import Content, read_tensor_file, write_tensor_file
+from elman.config.toml_file import settings_from_toml
+
+ODD_VALUES = (0.0, -1.0, 1e30, float("nan"), float("inf"))
+SEALED: dict[str, Content] = {WEIGHTS: "weights", STATE: "training state"}
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A run and what is asked of it."""
+class HostileRun:
+    """One kind of run; each attempt is a copy of it in which one thing was changed."""
 
-    name: str
-    folder: Path
-    asked: Path
+    def __init__(self, kind: str, *, resume: bool = False) -> None:
+        self.name = f"run: {kind}" + (", stopped" if resume else "")
+        self.kind, self.resume = kind, resume
+        self._run: SmallRun | None = None
+        self._changed: SmallRun | None = None
 
+    def prepare(self, scratch: Path) -> None:
+        """Train the run that is then changed."""
+        self._run = make_run(self.kind, scratch, stop_early=self.resume)
+        self._changed = replace(self._run, folder=scratch / "changed")
 
-def made_data(name: str, folder: Path) -> tuple[Path, Path]:
-    """Return a small file to learn from and one to answer."""
-    asked = folder / f"{name}_asked.txt"
-    asked.write_text("the cat sat\n\na dog\n")
-    if name in ("char", "bpe", "ngram"):
-        data = folder / f"{name}.txt"
-        data.write_text(TEXT)
-    elif name == "classify":
-        data = folder / "classify.tsv"
-        data.write_text("text\tlabel\n" + "a good cat\tyes\na bad dog\tno\n" * 20)
-    elif name == "series":
-        data, asked = folder / "series.csv", folder / "series_asked.csv"
-        data.write_text("1,2,3,up\n3,2,1,down\n" * 20)
-        asked.write_text("1,2,4\n3,1,0\n")
-    elif name == "tag":
-        data = folder / "tag.conll"
-        data.write_text("the D\ncat N\nsat V\n\na D\ndog N\n\n" * 20)
-    else:
-        data = folder / "translate.tsv"
-        data.write_text("source\ttarget\n" + "a b c\tc b a\nb a\ta b\n" * 20)
-    return data, asked
-
-
-def overrides_of(name: str, data: Path) -> tuple[str, ...]:
-    more = {
-        "char": ("training.window=8",),
-        "bpe": ("text.level=bpe", "text.vocabulary_size=40", "training.window=8"),
-        "ngram": ("model.kind=ngram", "model.order=3"),
-        "series": ("model.input=series",),
-        "tag": ("model.character_size=4", "model.character_units=4"),
-    }.get(name, ())
-    tiny = TINY if name != "ngram" else ()
-    return (*tiny, *more, f"data.train={json.dumps([str(data)])}")
+    def attempt(self, draw: random.Random) -> Attempt:
+        """Return what was changed, and the use of it."""
+        assert self._run is not None
+        assert self._changed is not None
+        changed = self._changed
+        folder = fresh_copy(self._run.folder, changed.folder)
+        name = draw.choice([name for name in RUN_FILES if (folder / name).exists()])
+        way = draw.random()
+        if way < 0.08:
+            told = change_kind(draw, folder / name)
+        elif way < 0.35 and name in SEALED:
+            told = change_sealed(draw, folder, name)
+        else:
+            how, content = changed_bytes(draw, name, (folder / name).read_bytes())
+            (folder / name).write_bytes(content)
+            told = how
+            if way > 0.5 and name in (CONFIG, *VOCABULARIES) and seal_again(folder):
+                told = f"{how}, sealed"
+        return Attempt(f"{name}: {told}", lambda: use(changed, resume=self.resume))
 
 
-def make_subject(name: str, folder: Path, *, stop_early: bool = False) -> Subject:
-    """Train a small run, to its end or to a place from where it can be resumed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data, asked = made_data(name, folder)
-    out = folder / f"{name}_run"
-    request = TrainRequest(out, overrides=overrides_of(name, data))
-    if name == "ngram":
-        scored_count_run(count_run(request), on_scored=lambda count: None)
-    else:
-        run = start_run(TASKS[name](), request)
-        train_run(run, should_stop=lambda: stop_early and run.trainer.update >= 2)
-    return Subject(name, out, asked)
+def run_subjects() -> list[HostileRun]:
+    """Return every kind of run, and those that can be resumed after a stop."""
+    stopped = [HostileRun(kind, resume=True) for kind in ("char", "classify", "translate")]
+    return [*(HostileRun(kind) for kind in TASKS), *stopped]
 
 
-def use(subject: Subject, *, resume: bool = False) -> None:
-    """Open the run in every way that the commands do, and have it answer something short."""
-    task = TASKS[subject.name]
-    if resume:
-        with resume_run(task(), subject.folder).lock:
-            return
-    task_of(subject.folder)
-    stopped_run(subject.folder)
-    RunFolder.open(subject.folder).read_metrics()
-    if task is LanguageTask:
-        trained = open_trained(subject.folder)
-        score_sentences(trained, ["the cat sat"])
-        Writer(trained, WriteRequest("the", max_tokens=3)).write(lambda text: False)
-        return
-    opened = {ClassifyTask: open_classifier, TagTask: open_tagger, TranslateTask: open_translator}
-    opened[task](subject.folder)
-    out = subject.folder.parent / "answers"
-    predict_file(subject.folder, PredictRequest(str(subject.asked), out))
-
-
-def finished(subject: Subject) -> None:
-    """Ask how the run ended, as resuming a finished one does."""
-    finished_report(TASKS[subject.name](), subject.folder)
-
-
-class Hostile:
-    """A copy of a run in which one thing is changed at a time."""
-
-    def __init__(self, subject: Subject, scratch: Path) -> None:
-        self.original = subject
-        self.changed = replace(subject, folder=scratch / "run")
-
-    def fresh(self) -> Path:
-        """Return the copy as the run was made."""
-        folder = self.changed.folder
-        if folder.is_symlink() or folder.is_file():
-            folder.unlink()
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(self.original.folder, folder)
-        return folder
-
-    def files(self) -> list[str]:
-        """Return the files that the run has."""
-        return [name for name in RUN_FILES if (self.original.folder / name).exists()]
+def fresh_copy(original: Path, folder: Path) -> Path:
+    """Return `folder`, as the run was made."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(original, folder)
+    return folder
 
 
 def changed_bytes(draw: random.Random, name: str, content: bytes) -> tuple[str, bytes]:
@@ -174,15 +100,24 @@ def change_tensor_header(draw: random.Random, content: bytes) -> bytes:
     names = [name for name in header if name != "__metadata__"]
     name = draw.choice(names) if names else ""
     if how == 0:
-        return struct.pack("<Q", draw.choice((2**63, 2**64 - 1, 0, size + 1, 99_999_999))) + content[8:]
+        return (
+            struct.pack("<Q", draw.choice((2**63, 2**64 - 1, 0, size + 1, 99_999_999)))
+            + content[8:]
+        )
     if not name or how == 1:
         header["__metadata__"] = draw.choice((None, {}, [], {"elman": "{}"}, {"elman": "[" * 3000}))
     elif how == 2:
-        header[name]["shape"] = draw.choice(([2**62], [0], [-1], [2**32, 2**32], [], ["1"], [1] * 999))
+        header[name]["shape"] = draw.choice(
+            ([2**62], [0], [-1], [2**32, 2**32], [], ["1"], [1] * 999)
+        )
     elif how == 3:
-        header[name]["dtype"] = draw.choice(("F64", "I8", "BOOL", "BF16", "F8_E4M3", "X", 1, "F4", "C64"))
+        header[name]["dtype"] = draw.choice(
+            ("F64", "I8", "BOOL", "BF16", "F8_E4M3", "X", 1, "F4", "C64")
+        )
     elif how == 4:
-        header[name]["data_offsets"] = draw.choice(([0, 2**62], [4, 0], [-1, 3], [0, 0], [], [2**64, 1]))
+        header[name]["data_offsets"] = draw.choice(
+            ([0, 2**62], [4, 0], [-1, 3], [0, 0], [], [2**64, 1])
+        )
     elif how == 5:
         header[draw.choice(("../x", "/etc/x", "\0", "", "x" * 9999, "a\nb"))] = header.pop(name)
     elif how == 6:
@@ -219,8 +154,8 @@ def change_kind(draw: random.Random, path: Path) -> str:
 
 def change_sealed(draw: random.Random, folder: Path, name: str) -> str:
     """Change tensors or facts of a tensor file and write it with a right digest again."""
-    content = "weights" if name.startswith("model") else "training state"
-    file = read_tensor_file(folder / name, content)  # type: ignore[arg-type]
+    content = SEALED[name]
+    file = read_tensor_file(folder / name, content)
     tensors, facts = dict(file.tensors), dict(file.facts)
     names = sorted(tensors)
     chosen = draw.choice(names) if names else ""
@@ -235,7 +170,9 @@ def change_sealed(draw: random.Random, folder: Path, name: str) -> str:
         if how == "value" and one.numel():
             place = draw.randrange(one.numel())
             one = one.clone()
-            number = draw.choice(FACTORS) if one.is_floating_point() else draw.choice((-1, 2**40))
+            number = (
+                draw.choice(ODD_VALUES) if one.is_floating_point() else draw.choice((-1, 2**40))
+            )
             with torch.no_grad():
                 flat = one.reshape(-1)
                 flat[place if draw.random() < 0.5 else slice(None)] = (
@@ -250,5 +187,21 @@ def change_sealed(draw: random.Random, folder: Path, name: str) -> str:
             tensors["../x"] = tensors.pop(chosen)
         elif how == "gone":
             del tensors[chosen]
-    write_tensor_file(folder / name, content, tensors, facts)  # type: ignore[arg-type]
+    write_tensor_file(folder / name, content, tensors, facts)
     return told_how
+
+
+def seal_again(folder: Path) -> bool:
+    """Have weights and state belong to the vocabularies and settings that now lie beside them."""
+    try:
+        settings = settings_from_toml((folder / CONFIG).read_text("utf-8"))
+        names = vocabulary_files(settings.model)
+        texts = {name: (folder / name).read_text("utf-8") for name in names}
+        facts = RunFolder(folder, settings, texts).belonging.to_facts()
+        for name, content in SEALED.items():
+            if (folder / name).exists():
+                file = read_tensor_file(folder / name, content)
+                write_tensor_file(folder / name, content, file.tensors, {**file.facts, **facts})
+    except Exception:  # what is wrong with the files is for the attempt to tell
+        return False
+    return True

@@ -1,0 +1,9 @@
+"""All that is fuzzed, in the order in which it takes turns."""
+
+from hostile_runs import run_subjects
+from outcomes import Subject
+
+
+def all_subjects() -> list[Subject]:
+    """Return one of each subject, not yet prepared."""
+    return [*run_subjects()]
