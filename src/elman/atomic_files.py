@@ -112,6 +112,16 @@ def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
         path.unlink(missing_ok=True)
 
 
+def require_file(path: Path) -> None:
+    """Raise `RunError` where something is at `path` that is no file, nor a link to one.
+
+    Reading a pipe waits for who writes to it, and a device may have no end.
+    """
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe, a socket or a device"
+        raise RunError(f"{path} is not a file", got=what, hint="put the file itself there")
+
+
 def read_whole(path: Path) -> bytes:
     """Return the bytes of the file at `path`; raises `RunError` where it cannot be read."""
     try:

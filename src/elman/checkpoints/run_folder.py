@@ -16,6 +16,7 @@ from elman.atomic_files import (
     leftovers,
     read_utf8,
     remove_leftovers,
+    require_file,
     write_atomically,
 )
 from elman.checkpoints.belonging import DIRECTION, Belonging, check_belonging
@@ -117,6 +118,8 @@ class RunFolder:
         """
         folder = Path(path)
         _check_is_run(folder)
+        for name in RUN_FILES:
+            require_file(folder / name)
         settings = _read_settings(folder / CONFIG) if (folder / CONFIG).is_file() else None
         names = vocabulary_files((settings or Settings()).model)
         _check_files(folder, names, purpose)

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
-from elman.atomic_files import read_whole, write_atomically
+from elman.atomic_files import read_whole, require_file, write_atomically
 from elman.checkpoints.json_values import exact_json, value_of_exact_json
 from elman.checkpoints.schema import SCHEMA_VERSION, check_schema_version
 from elman.errors import RunError, one_line
@@ -107,6 +107,7 @@ def read_tensor_header(path: Path, content: Content) -> TensorFileHeader:
     Raises `RunError` where the file is cut or broken, holds something else, or is of a newer
     format.
     """
+    require_file(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
