@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,6 +140,8 @@ def _attempts_of_child(
             if time.monotonic() > end:
                 break
         os._exit(0)
+    except BaseException:
+        traceback.print_exc(limit=-6)
     finally:
         os._exit(3)  # what outcome_of does not catch is a fault of the fuzzing itself
 

@@ -158,7 +158,7 @@ def _header_of(
     check_schema_version(table.get("schema_version"), str(path))
     try:
         rewritten = exact_json(table)
-    except TypeError as error:
+    except (TypeError, RecursionError) as error:
         raise _broken(path, error) from None
     if rewritten != header:  # the same values, but spelt as they were not written
         raise _broken(path, "a header that is spelt differently than it was written")

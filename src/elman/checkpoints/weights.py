@@ -56,7 +56,8 @@ def load_weights(path: Path, model: nn.Module) -> WeightsRecord:
     """Put the weights at `path` into `model`, into the tensors that it has.
 
     Tied names stay one tensor. Raises `RunError`, and leaves the model as it was, where a weight is
-    missing, unexpected, of another size or type, tied in one of the two only, or altered.
+    missing, unexpected, of another size or type, tied in one of the two only, altered, or NaN or
+    infinite.
     """
     file = read_tensor_file(path, "weights")
     shapes = {name: tuple(tensor.shape) for name, tensor in file.tensors.items()}
@@ -66,6 +67,7 @@ def load_weights(path: Path, model: nn.Module) -> WeightsRecord:
     _check_ties(path, tied_names(model), record)
     _check_sizes(path, own, file)
     file.verify()
+    _check_finite(path, file.tensors)
     with torch.no_grad():
         for name, tensor in file.tensors.items():
             own[name].copy_(tensor)
@@ -163,6 +165,18 @@ def _check_sizes(path: Path, own: Mapping[str, Tensor], file: TensorFile) -> Non
             raise RunError(
                 f"{name} has another type in {path} than in the model",
                 got=f"{tensor.dtype} in the file, {own[name].dtype} in the model",
+            )
+
+
+def _check_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Raise `RunError` naming the first tensor in which NaN or an infinity stands."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            count = int(tensor.numel() - tensor.isfinite().sum())
+            raise RunError(
+                f"{name} in {path} holds what is no finite number",
+                got=f"{count:,} of {tensor.numel():,} values are NaN or infinite",
+                hint="restore the file from a copy, or train anew at a lower rate",
             )
 
 

@@ -141,12 +141,21 @@ def _arrays(tables: NgramTables) -> dict[str, np.ndarray]:
     return named
 
 
+def _require_usable(keys_N: np.ndarray, logarithms: tuple[np.ndarray, ...], num_keys: int) -> None:
+    """Raise `ShapeError` unless keys ascend below `num_keys` and logarithms are below infinity."""
+    ascends = len(keys_N) < 2 or bool((keys_N[1:] > keys_N[:-1]).all())
+    if len(keys_N) and not (ascends and keys_N[0] >= 0 and keys_N[-1] < num_keys):
+        raise ShapeError("keys of a count model must ascend within those of its histories")
+    if not all(bool((array_N < np.inf).all()) for array_N in logarithms):  # NaN is not below
+        raise ShapeError("ln p and ln b of a count model must be numbers below infinity")
+
+
 def _tables(
     tensors: Mapping[str, Tensor], vocabulary_size: int, settings: ModelSettings
 ) -> NgramTables:
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     order = sum(name.startswith("log_probs_") for name in arrays)
-    levels = []
+    levels: list[GramTable] = []
     try:
         for length in range(1, order + 1):
             keys_N = arrays[f"keys_{length}"] if length > 1 else np.arange(vocabulary_size)
@@ -155,8 +164,11 @@ def _tables(
             for array_N, kind in ((keys_N, np.int64), (log_probs_N, np.float64)):
                 if array_N.dtype != kind or array_N.shape != keys_N.shape:
                     raise ShapeError("arrays of a count model must be of one length and type")
-            if length < order and back_off_N.shape != keys_N.shape:
+            kinds = (log_probs_N.dtype, keys_N.shape)
+            if length < order and (back_off_N.dtype, back_off_N.shape) != kinds:
                 raise ShapeError("arrays of a count model must be of one length and type")
+            histories = len(levels[-1].keys_N) if levels else 1
+            _require_usable(keys_N, (log_probs_N, back_off_N), histories * vocabulary_size)
             levels.append(GramTable(keys_N, log_probs_N, back_off_N))
     except KeyError as missing:
         raise ShapeError(f"the tables of a count model lack {missing.args[0]}") from None

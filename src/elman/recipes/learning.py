@@ -162,7 +162,8 @@ def saved_run(
     Raises `RunError` where its data are no longer what they were.
     """
     settings = folder.settings
-    torch.set_num_threads(settings.training.threads)
+    if settings.training.threads:  # 0 where a person has put the choice back to elman
+        torch.set_num_threads(settings.training.threads)
     manifest = folder.read_manifest()
     prepared = task.reopen(folder, manifest.data, scratch)
     plan = KernelPlan.from_record(manifest.kernels)

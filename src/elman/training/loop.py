@@ -21,14 +21,17 @@ from elman.training.events import UpdateEvent
 from elman.training.gradients import BatchGradients
 from elman.training.objective import Objective
 from elman.training.optimisers import apply_gradients, build_optimiser, set_rate
+from elman.training.saved_facts import require_facts
 from elman.training.schedules import rate
 from elman.training.selection import Selection
 from elman.training.trainer_state import (
     STATE_FORMAT,
     TrainerState,
+    carried_leaves,
     copy_into_model,
     kept_tensors,
     optimiser_tensors,
+    restore_generator,
     restore_optimiser,
     state_leaves,
     take_prefix,
@@ -232,8 +235,7 @@ class Trainer(Generic[ModelT, BatchT]):
         restore_optimiser(self.model, self._optimiser, take_prefix(state.tensors, "optimiser."))
         if self.average is not None:
             self.average.restore(take_prefix(state.tensors, "average."), facts["average_updates"])
-        carried = take_prefix(state.tensors, "carried.")
-        leaves = [carried[str(place)] for place in range(len(carried))]
+        leaves = carried_leaves(state.tensors)
         self._carried = None
         if leaves:
             self._num_rows = leaves[0].shape[0]
@@ -241,7 +243,7 @@ class Trainer(Generic[ModelT, BatchT]):
             own = [leaf[held] for leaf in leaves]
             template = self.objective.zero_state(own[0].shape[0])
             self._carried = with_leaves(template, iter(own))
-        self._dropout.set_state(state.tensors["generator.dropout"])
+        restore_generator(self._dropout, state.tensors.get("generator.dropout"))
         self.update, self.num_tokens = facts["update"], facts["num_tokens"]
         self._epoch, self._index = facts["epoch"], facts["index"]
         self.nonfinite_steps = facts["nonfinite_steps"]
@@ -285,6 +287,7 @@ class Trainer(Generic[ModelT, BatchT]):
                 got=str(facts.get("format")),
                 allowed=str(STATE_FORMAT),
             )
+        require_facts(facts)
         if facts["num_tensors"] != num_tensors:
             raise RunError(
                 "the saved training state must have all of its tensors",

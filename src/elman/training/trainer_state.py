@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from elman.errors import RunError
 from elman.models.language import fits_state
-from elman.training.plain_sgd import Optimiser
+from elman.training.plain_sgd import Optimiser, PlainSGD
+from elman.training.saved_facts import unfit_state
 
 State = TypeVar("State")
 
@@ -116,4 +117,45 @@ def restore_optimiser(
         if place not in own:
             raise RunError(f"the saved optimiser state names {place}, which the model has not")
         parameter = own[place]
+        of_number = key == "step" and tensor.shape == () and tensor.dtype == torch.float32
+        if not of_number and (tensor.shape, tensor.dtype) != (parameter.shape, parameter.dtype):
+            raise unfit_state(f"optimiser.{name} of {tensor.dtype} {list(tensor.shape)}")
         optimiser.state[parameter][key] = tensor.to(parameter.device, copy=True)
+    names = {parameter: name for name, parameter in own.items()}
+    for group in optimiser.param_groups:
+        wanted = _remembered(optimiser, group)
+        for parameter in group["params"]:
+            found = optimiser.state.get(parameter, {}).keys()
+            if found and found != wanted:
+                raise unfit_state(f"{', '.join(sorted(found))} of {names[parameter]}")
+
+
+def _remembered(optimiser: Optimiser, group: Mapping[str, object]) -> set[str]:
+    """Return what `optimiser` remembers of each parameter of a group, once it has stepped."""
+    if isinstance(optimiser, PlainSGD):
+        return set()
+    if group.get("block_rows"):
+        return {"momentum"}
+    if "momentum" in group:
+        return {"momentum_buffer"}
+    return {"step", "exp_avg", "exp_avg_sq"}
+
+
+def carried_leaves(tensors: Mapping[str, Tensor]) -> list[Tensor]:
+    """Return the leaves of the recurrent state that was carried, in order; none where none was."""
+    carried = take_prefix(tensors, "carried.")
+    leaves = [carried.get(str(place)) for place in range(len(carried))]
+    whole = [leaf for leaf in leaves if leaf is not None and leaf.ndim]
+    if len(whole) != len(leaves):
+        raise unfit_state(f"carried states {', '.join(sorted(carried))}")
+    return whole
+
+
+def restore_generator(generator: torch.Generator, state: Tensor | None) -> None:
+    """Let `generator` go on from a saved state of one."""
+    try:
+        if state is None:
+            raise unfit_state("no generator.dropout")
+        generator.set_state(state)
+    except (TypeError, RuntimeError) as error:
+        raise unfit_state(f"generator.dropout: {error}") from None
