@@ -8,23 +8,27 @@ program and keeps its traceback.
 from collections.abc import Sequence
 
 
+LONGEST_PART = 3000
+"""Characters of one part of an error; a cell of a broken table may have millions."""
+
+
 class ElmanError(Exception):
     """A mistake that a user can mend.
 
     `what` names the thing and the rule it broke, `got` the value found, `allowed` the values that
     would do, `hint` the next step. Line ends inside any part are escaped, so that the message is
-    always a single line.
+    always a single line; a part that is longer than a screen is cut.
     """
 
     def __init__(self, what: str, *, got: str = "", allowed: str = "", hint: str = "") -> None:
         self.what, self.got, self.allowed, self.hint = what, got, allowed, hint
-        parts = [what]
+        parts = [_cut(what)]
         if got:
-            parts.append(f"got {got}")
+            parts.append(f"got {_cut(got)}")
         if allowed:
-            parts.append(f"allowed: {allowed}")
+            parts.append(f"allowed: {_cut(allowed)}")
         if hint:
-            parts.append(hint)
+            parts.append(_cut(hint))
         super().__init__(one_line("; ".join(parts)))
 
 
@@ -54,6 +58,12 @@ class ConversionError(ElmanError):
 
 class MissingPackageError(ElmanError):
     """An optional package is needed and not installed."""
+
+
+def _cut(part: str) -> str:
+    if len(part) <= LONGEST_PART:
+        return part
+    return f"{part[:LONGEST_PART]} … (of {len(part):,} characters)"
 
 
 def first_few(names: Sequence[str], most: int = 5) -> str:

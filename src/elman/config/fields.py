@@ -83,10 +83,11 @@ def check_value(facts: SettingFacts, value: object) -> object:
     return checked
 
 
-def shown(value: object) -> str:
-    """Return `value` as TOML would write it, cut when long: what an error shows as got."""
+def shown(value: object, *, deepest: int = 8) -> str:
+    """Return `value` as TOML would write it, cut when long or deep: what an error shows as got."""
     if isinstance(value, tuple | list):
-        text = "[" + ", ".join(shown(item) for item in value) + "]"
+        inner = (shown(item, deepest=deepest - 1) for item in value) if deepest else ("…",)
+        text = "[" + ", ".join(inner) + "]"
     elif isinstance(value, str | bool):
         text = json.dumps(value, ensure_ascii=False)
     else:

@@ -190,6 +190,8 @@ def _json_value(line: str) -> dict[str, object] | list[object]:
     if SURROGATE_ESCAPE.search(line):
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except RecursionError:
+            raise ValueError("JSON is nested too deeply") from None
         except UnicodeEncodeError:
             raise ValueError("half of a surrogate pair stands, which is no character") from None
     return value
@@ -208,7 +210,7 @@ def _cell(value: object) -> Cell:
     if isinstance(value, bool | int | float):
         return SpeltValue(json.dumps(value))
     if isinstance(value, list):
-        cells = [_cell(one) for one in value]
+        cells = [None if isinstance(one, list) else _cell(one) for one in value]
         texts = tuple(cell for cell in cells if isinstance(cell, str))
         return texts if len(texts) == len(cells) else None
     return None
