@@ -118,12 +118,13 @@ def require_file(path: Path) -> None:
     Reading a pipe waits for who writes to it, and a device may have no end.
     """
     if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "a pipe, a socket or a device"
+        what = "a folder" if path.is_dir() else "a pipe or a device"
         raise RunError(f"{path} is not a file", got=what, hint="put the file itself there")
 
 
 def read_whole(path: Path) -> bytes:
     """Return the bytes of the file at `path`; raises `RunError` where it cannot be read."""
+    require_file(path)
     try:
         return path.read_bytes()
     except OSError as error:

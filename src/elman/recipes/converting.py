@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from elman.atomic_files import read_utf8
+from elman.atomic_files import read_utf8, require_file
 from elman.checkpoints.foreign.proof import Proof
 from elman.checkpoints.manifest import IMPORTED, Manifest
 from elman.checkpoints.run_folder import TOKENIZER, RunFolder
@@ -187,6 +187,8 @@ def import_model(request: ImportRequest, out: Path) -> Conversion:
     """
     if request.source == "arpa":
         return _import_counts(request, out)
+    if not request.path.is_dir():
+        require_file(request.path)
     notices: list[str] = []
     imported = _IMPORTS[request.source](request, notices.append)
     tokenizer, rows = _vocabulary(request, imported, notices)
