@@ -7,7 +7,6 @@ program and keeps its traceback.
 
 from collections.abc import Sequence
 
-
 LONGEST_PART = 3000
 """Characters of one part of an error; a cell of a broken table may have millions."""
 

@@ -143,7 +143,6 @@ def foreign_subjects() -> list[HostileModel]:
         *(HostileModel("pt, old", "torch"), HostileModel("safetensors", "torch")),
         *(
             HostileModel("keras", "keras"),
-            HostileModel("h5", "keras"),
             HostileModel("onnx", "onnx"),
         ),
     )
