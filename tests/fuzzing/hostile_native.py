@@ -17,7 +17,10 @@ Arguments = dict[str, Any]
 KINDS = ("float16", "float32", "float64", "int32", "int64", "uint64", "bool")
 WHOLE = (0, -1, 1, 2, 3, 7, 19, 20, 64, 2**31 - 1, 2**31, 2**62, -(2**63), 2**63 - 1)
 REAL = (0.0, -0.5, 1.0, 1.5, 1e-45, 3e38, -3e38, float("nan"), float("inf"), -float("inf"))
-EQUATIONS = ("elman", "gru", "lstm", "mgu", "mingru", "minlstm", "tanh", "", "x")
+GATES = {"tanh": (1, 1), "relu": (1, 1), "gru/after": (3, 3), "gru/before": (3, 2), "lstm": (4, 4)}
+GATES |= {"mgu": (2, 1), "mingru": (2, 0), "minlstm": (3, 0)}
+"""Piles of rows in weight_ih and in weight_hh; the rest of the former stands in `again`."""
+EQUATIONS = (*GATES, "", "x")
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -50,18 +53,18 @@ def loss_arguments(draw: random.Random) -> Arguments:
 
 def layer_arguments(draw: random.Random, width: int, units: int, equation: str) -> Arguments:
     """Return what `add_layer` takes, all of it right."""
-    gates = {"elman": 1, "gru": 3, "lstm": 4, "mgu": 2, "mingru": 2, "minlstm": 3}[equation]
-    minimal = equation.startswith("min")
+    inputs, own = GATES[equation]
+    again = inputs - own if own else 0
     return {
-        "equation": {"elman": "elman/tanh", "gru": "gru/after"}.get(equation, equation),
+        "equation": equation,
         "keeps": True,
         "couples": False,
-        "weight_ih": numbers(gates * units, width),
-        "bias_ih": numbers(gates * units),
-        "weight_hh": None if minimal else numbers(gates * units, units),
-        "bias_hh": None if minimal else numbers(gates * units),
-        "again": None,
-        "bias_again": None,
+        "weight_ih": numbers(inputs * units, width),
+        "bias_ih": numbers(inputs * units),
+        "weight_hh": numbers(own * units, units) if own else None,
+        "bias_hh": numbers(own * units) if own else None,
+        "again": numbers(units, units) if again else None,
+        "bias_again": numbers(units) if again else None,
         "projection": None,
         "peepholes": None,
         "norm": numbers(2, units) if draw.random() < 0.3 else None,
@@ -167,7 +170,7 @@ def call_loss(draw: random.Random) -> None:
 def call_generator(draw: random.Random) -> None:
     """Build a generator, in an order that may be wrong, and have it read and write."""
     vocabulary, width, units = draw.randrange(1, 25), draw.randrange(1, 12), draw.randrange(1, 20)
-    equation = draw.choice(EQUATIONS[:6])
+    equation = draw.choice(list(GATES))
     packed = native_module.native.Generator(
         draw.choice((0, 1, 2, 2, 3)), draw.choice(("auto", "baseline")), draw.random() < 0.5
     )
