@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+FUZZ_SECONDS ?= 600
+FUZZ_SEED ?= 1
 NATIVE := $(wildcard src/elman/kernels/native/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all sanitize wheel lower-bounds sbom audit contracts lint docs clean
+.PHONY: help setup demo test test-all sanitize fuzz wheel lower-bounds sbom audit contracts lint docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -33,6 +35,10 @@ test-all: lint ## The same with the slow tests.
 
 sanitize: $(READY) ## Run the native tests on kernels that report errors of memory.
 	OMP_NUM_THREADS=1 .ci/sanitize $(BIN)/python
+
+fuzz: $(READY) ## Spoil runs, data and models for FUZZ_SECONDS (600); FUZZ_SEED (1) chooses how.
+	OMP_NUM_THREADS=1 KERAS_BACKEND=torch $(BIN)/python tests/fuzzing/long_form.py \
+		--seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 wheel: $(READY) ## Build the wheel and use it where the source is not.
 	.ci/wheel $(BIN)/python

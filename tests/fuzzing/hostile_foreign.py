@@ -136,14 +136,11 @@ def change_member(draw: random.Random, content: bytes) -> bytes:
     return out.getvalue()
 
 
-def foreign_subjects() -> list[HostileModel]:
-    """Return every format of a model that is read, where its packages are installed."""
-    every = (
+def foreign_subjects(*, every: bool = False) -> list[HostileModel]:
+    """Return every format of a model that is read, where its packages are installed, or `every`."""
+    subjects = (
         *(HostileModel("torch", "torch"), HostileModel("pt", "torch")),
         *(HostileModel("pt, old", "torch"), HostileModel("safetensors", "torch")),
-        *(
-            HostileModel("keras", "keras"),
-            HostileModel("onnx", "onnx"),
-        ),
+        *(HostileModel("keras", "keras"), HostileModel("onnx", "onnx")),
     )
-    return [subject for subject in every if not subject.missing]
+    return [subject for subject in subjects if every or not subject.missing]
