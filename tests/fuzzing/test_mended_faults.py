@@ -177,7 +177,7 @@ def test_a_header_that_is_nested_too_deep_is_refused(stopped: SmallRun, tmp_path
         header = '{"a":' + "[" * deep + "]" * deep + ',"schema_version":1}'
         content = save({"a": torch.zeros(1)}, {HEADER_KEY: header})
         (run.folder / WEIGHTS).write_bytes(content)
-        with pytest.raises(RunError, match="is cut short or was altered|does not hold weights"):
+        with pytest.raises(RunError, match=r"is cut short or was altered|does not hold weights"):
             use(run)
 
 
