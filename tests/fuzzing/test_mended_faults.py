@@ -16,6 +16,7 @@ from hostile_runs import fresh_copy
 from safetensors.torch import save
 from small_runs import SmallRun, make_run, use
 
+from elman.checkpoints.foreign.arpa_file import parse_arpa
 from elman.checkpoints.run_folder import CONFIG, RUN_FILES, STATE, TOKENIZER, WEIGHTS
 from elman.checkpoints.tensor_file import HEADER_KEY, read_tensor_file, write_tensor_file
 from elman.config.fields import shown
@@ -220,6 +221,13 @@ def test_a_pipe_is_no_model(tmp_path: Path, source: Any) -> None:
     os.mkfifo(path)
     with pytest.raises((RunError, ConversionError), match="is not a file"):
         import_model(ImportRequest(path, source), tmp_path / "run")
+
+
+@pytest.mark.parametrize("line", ["ngram 1={}", "ngram {}=1", "\\{}-grams:"])
+def test_counts_of_more_digits_than_are_read_are_refused(line: str) -> None:
+    lines = ["\\data\\", "ngram 1=1", line.format("9" * 5000), "\\end\\"]
+    with pytest.raises(ConversionError):
+        parse_arpa(lines, "counts.arpa")
 
 
 def test_a_header_of_a_size_that_cannot_be_is_refused(stopped: SmallRun, tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ SpeltGram = tuple[float, Sequence[str], float | None]
 """log10 p, the words, and log10 b or None where nothing can follow."""
 LOG_ZERO = -99.0
 """How a probability of 0 is written; it and all below it are read as such."""
-_COUNT = re.compile(r"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)\Z")
-_SECTION = re.compile(r"\\(\d+)-grams:\Z")
+_COUNT = re.compile(r"ngram[ \t]+(\d{1,18})[ \t]*=[ \t]*(\d{1,18})\Z")
+_SECTION = re.compile(r"\\(\d{1,18})-grams:\Z")
 _FIELDS = re.compile(r"[ \t]+")
 
 
