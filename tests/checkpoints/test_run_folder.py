@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import nn
 
+from elman.checkpoints.belonging import tokenizer_entries
 from elman.checkpoints.manifest import Manifest, manifest_from_json, manifest_to_json
-from elman.checkpoints.run_folder import RunFolder, tokenizer_entries
+from elman.checkpoints.run_folder import RunFolder
 from elman.checkpoints.schema import SCHEMA_VERSION
 from elman.config.model_settings import ModelSettings
 from elman.config.settings import Settings

@@ -20,7 +20,7 @@ def main() -> int:
         print("atheris is not installed; install it with: python -m pip install atheris")
         return 2
     with atheris.instrument_imports(include=["elman"], enable_loader_override=False):
-        from subjects import all_subjects
+        from fuzz_subjects import all_subjects
     named = {subject.name: subject for subject in all_subjects()}
     if len(sys.argv) < 2 or sys.argv[1] not in named:
         print("name one of the subjects:", *named, sep="\n  ")

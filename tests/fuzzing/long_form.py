@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from fuzz_subjects import all_subjects
 from outcomes import MOST_SECONDS, Outcome, Subject, outcome_of
-from subjects import all_subjects
 
 TURN_SECONDS = 6.0
 """A subject has as many attempts in a row as fit into this."""

@@ -1,6 +1,7 @@
 """Whether weights or training state belong to the settings and the vocabulary beside them."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,3 +97,17 @@ def _as_json_has_it(value: object) -> object:
 
 def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def tokenizer_entries(tokenizer_json: str) -> int | None:
+    """Return how many ids the file of a tokenizer names, or None where it does not tell.
+
+    The file is in the `tokenizers` format: entries stand under model.vocab, and specials beside
+    them under added_tokens.
+    """
+    try:
+        table = json.loads(tokenizer_json)
+        ids = set(dict(table["model"]["vocab"]).values())
+        return len(ids | {token["id"] for token in table.get("added_tokens") or ()})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None

@@ -1,7 +1,6 @@
 """A run: the folder that holds all that training made, and the checks on what is found there."""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +18,12 @@ from elman.atomic_files import (
     require_file,
     write_atomically,
 )
-from elman.checkpoints.belonging import DIRECTION, Belonging, check_belonging
+from elman.checkpoints.belonging import (
+    DIRECTION,
+    Belonging,
+    check_belonging,
+    tokenizer_entries,
+)
 from elman.checkpoints.manifest import Manifest, manifest_from_json, manifest_to_json
 from elman.checkpoints.metrics_file import append_row, keep_rows_until, read_rows, sync_rows
 from elman.checkpoints.run_lock import LOCK, RunLock, make_run_folder
@@ -284,20 +288,6 @@ def vocabulary_files(model: ModelSettings) -> tuple[str, ...]:
         "tag": (read, LABELS, CHARACTERS),
         "translate": (read, TARGET),
     }[model.task]
-
-
-def tokenizer_entries(tokenizer_json: str) -> int | None:
-    """Return how many ids the file of a tokenizer names, or None where it does not tell.
-
-    The file is in the `tokenizers` format: entries stand under model.vocab, and specials beside
-    them under added_tokens.
-    """
-    try:
-        table = json.loads(tokenizer_json)
-        ids = set(dict(table["model"]["vocab"]).values())
-        return len(ids | {token["id"] for token in table.get("added_tokens") or ()})
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
 
 
 def _clear_unbegun(folder: Path) -> None:
