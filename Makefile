@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SOAK_SECONDS ?= 3600
 FUZZ_SECONDS ?= 600
 FUZZ_SEED ?= 1
 NATIVE := $(wildcard src/elman/kernels/native/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all sanitize fuzz wheel lower-bounds sbom audit contracts lint docs clean
+.PHONY: help setup demo test test-all sanitize fuzz soak wheel lower-bounds sbom audit contracts lint docs clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -57,6 +58,9 @@ audit: $(READY) ## Ask the public list of known faults about what is installed (
 	@build/supply/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7,<3'
 	$(BIN)/python -m pip freeze --exclude-editable > build/installed.txt
 	build/supply/bin/pip-audit --requirement build/installed.txt --disable-pip --no-deps
+
+soak: $(READY) ## Train, stop, go on, write and score for SOAK_SECONDS (3600), and see that nothing grows.
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py --seconds $(SOAK_SECONDS)
 
 contracts: $(READY) ## Print every promise against every cell, layer and format.
 	OMP_NUM_THREADS=1 KERAS_BACKEND=torch $(BIN)/python tests/contracts/matrix.py

@@ -109,7 +109,9 @@ def cycle(folder: Path, text: Path, number: int) -> None:
     train_run(run, should_stop=lambda: run.trainer.update >= 10)
     train_run(resume_run(LanguageTask(), out))
     trained = open_trained(out)
-    Writer(trained, WriteRequest("the ", max_tokens=500, seed=number)).write(lambda piece: False)
+    writer = Writer(trained, WriteRequest("the ", max_tokens=500))
+    writer.begin()
+    writer.write(lambda piece: False)
     score_files(trained, ScoreRequest((str(text),)))
     for path in sorted(out.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()

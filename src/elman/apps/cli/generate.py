@@ -254,7 +254,10 @@ def _write_quietly(
 def _write_one(
     trained: "TrainedModel", job: _Job, packed: "NativeGenerator | None", *, quiet: bool
 ) -> "tuple[Writer, str]":
-    """Write one text, piece by piece, and keep its state where asked; return it."""
+    """Write one text, piece by piece, and keep its state where asked; return it where quiet.
+
+    What is shown is not kept: a text may be longer than memory.
+    """
     from elman.recipes.generating import Writer
 
     state, sampling = job.state, job.request.sampling
@@ -266,8 +269,9 @@ def _write_one(
     asked: Callable[[], bool] = bool  # False, as long as nobody can ask
 
     def show(piece: str) -> bool:
-        pieces.append(piece)
-        if not quiet:
+        if quiet:
+            pieces.append(piece)
+        else:
             sys.stdout.write(piece)
             sys.stdout.flush()
         return asked()
