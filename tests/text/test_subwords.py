@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elman.config.text_settings import TextSettings
-from elman.errors import SettingError
+from elman.errors import DataError, SettingError
+from elman.text import subwords
 from elman.text.building import build_tokenizer
 from elman.text.byte_values import byte_names
 from elman.text.subwords import SubwordTokenizer, cut_before_blank
@@ -136,3 +137,15 @@ def test_a_cut_far_from_the_end_and_on_the_border_of_two_windows_is_found() -> N
     for tail in (4094, 4095, 4096, 4097, 20_000):
         assert cut_before_blank("ab" + " " + "x" * tail) == 2
         assert cut_before_blank("ab" + " " * tail) == 2
+
+
+def test_a_run_without_blanks_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = TextSettings(level="bpe", vocabulary_size=300)
+    tokenizer = build_tokenizer(["some text to learn from " * 40], asked)
+    monkeypatch.setattr(subwords, "LONGEST_UNCUT", 1000)
+    long = "a " * 2000 + "b" * 1001 + " c"
+    with pytest.raises(DataError, match=r"got 1,002; allowed: at most 1,000; read it with"):
+        tokenizer.encode(long)
+    with pytest.raises(DataError, match="without a blank"):
+        build_tokenizer([long], asked)
+    assert len(tokenizer.encode("a " * 5000))

@@ -31,6 +31,8 @@ QUICK_LENGTH = 2000
 PIECES = re.compile(r"[^\S\x1c-\x1f]*[\S\x1c-\x1f]+|[^\S\x1c-\x1f]+")
 CUT = re.compile(r"[\S\x1c-\x1f](?=[ \n])")
 CUT_WINDOW = 4096
+LONGEST_UNCUT = 1 << 24
+"""Characters in a row without a place to cut: pairs of neighbours take forty bytes for each."""
 
 Merges = tuple[tuple[str, str], ...]
 
@@ -107,7 +109,11 @@ class _Memo:
         self._ids = np.empty(0, dtype=np.int32)
 
     def encode(self, text: str) -> Ids:
-        """Return the ids of a text that is cut where no token can be changed."""
+        """Return the ids of a text that is cut where no token can be changed.
+
+        Raises `DataError` where one piece of it is longer than `LONGEST_UNCUT`.
+        """
+        _short_enough(text)
         if len(self._numbers) > MEMO_PIECES:
             self._forget()
         pieces = PIECES.findall(text)
@@ -149,7 +155,7 @@ def learn_subwords(texts: Iterable[str], settings: TextSettings) -> SubwordToken
         nonlocal seen
         for text in texts:
             seen += len(text)
-            yield text
+            yield _short_enough(text)
 
     library = _library_tokenizer({}, ())
     trainer = trainers.BpeTrainer(
@@ -217,6 +223,20 @@ def cut_before_blank(text: str) -> int:
             return places[-1]
         end = start
     return 0
+
+
+def _short_enough(text: str) -> str:
+    """Return `text`; raise `DataError` where a piece in it has more than `LONGEST_UNCUT`."""
+    if len(text) > LONGEST_UNCUT:
+        longest = max(map(len, PIECES.findall(text)), default=0)
+        if longest > LONGEST_UNCUT:
+            raise DataError(
+                "a part of the text has too many characters in a row without a blank for subwords",
+                got=f"{longest:,}",
+                allowed=f"at most {LONGEST_UNCUT:,}",
+                hint="read it with text.level = char or byte, which cut anywhere",
+            )
+    return text
 
 
 def _library_tokenizer(symbols: dict[str, int], merges: Merges) -> LibraryTokenizer:
