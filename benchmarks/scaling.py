@@ -1,6 +1,6 @@
 """What a step of training costs by each size, what an exchange costs, and when more processes pay.
 
-    python benchmarks/scaling.py
+    python benchmarks/scaling.py [--parts sizes exchange training model]
 
 Measured here: a step of one process on one thread against rows, window, units, layers and
 vocabulary; the sum of tensors over two processes of this machine; training with one process and
@@ -118,7 +118,7 @@ def trained(processes: int, units: int, rows: int) -> float:
     with tempfile.TemporaryDirectory() as scratch:
         text = Path(scratch) / "text.txt"
         text.write_text("the cat sat on the mat and a dog ran to the log\n" * 20_000, "utf-8")
-        for updates in (10, 60):
+        for updates in (5, 25):
             command = [
                 *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
                 *("--nproc-per-node", str(processes), "-m", "elman", "train", "lm"),
@@ -132,7 +132,7 @@ def trained(processes: int, units: int, rows: int) -> float:
             environment = {**os.environ, "OMP_NUM_THREADS": "1"}
             subprocess.run(command, check=True, capture_output=True, env=environment)
             seconds.append(time.perf_counter() - started)
-    return (seconds[1] - seconds[0]) / 50
+    return (seconds[1] - seconds[0]) / 20
 
 
 def modelled(sizes: Sizes, processes: int, bandwidth: float, a_row: float, rest: float) -> float:
@@ -153,33 +153,36 @@ def modelled(sizes: Sizes, processes: int, bandwidth: float, a_row: float, rest:
     )
 
 
-def main() -> None:
-    """Measure, model, and print the tables."""
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
-    torch.set_num_threads(1)
-    console = Console(width=110)
+def show_sizes(console: Console) -> None:
+    """Print what a step costs by each size."""
     table = Table("size", "value", "ms a step", "parameters", "MB exchanged", "ms / MB")
     for name, value, seconds, parameters in grown():
         size = 4 * parameters / MEGABYTE
-        row = (
-            f"{seconds * 1e3:.1f}",
-            f"{parameters:,}",
-            f"{size:.2f}",
-            f"{seconds * 1e3 / size:.1f}",
-        )
-        table.add_row(name, f"{value:,}", *row)
+        told = f"{seconds * 1e3:.1f}", f"{parameters:,}", f"{size:.2f}"
+        table.add_row(name, f"{value:,}", *told, f"{seconds * 1e3 / size:.1f}")
     console.print(table)
+
+
+def show_exchange(console: Console) -> None:
+    """Print what adding up tensors over two processes costs here."""
     table = Table("MB", "ms", "MB/s")
     for size, seconds in exchanged().items():
         table.add_row(f"{size:g}", f"{seconds * 1e3:.2f}", f"{size / seconds:,.0f}")
     console.print(table)
+
+
+def show_training(console: Console) -> None:
+    """Print how much faster two processes train here."""
     table = Table("units", "rows", "ms, one process", "ms, two", "times as fast")
-    for units, rows in ((128, 32), (256, 32), (256, 128), (512, 128)):
+    for units, rows in ((64, 32), (128, 32), (256, 32), (256, 128)):
         one, two = trained(1, units, rows), trained(2, units, rows)
-        table.add_row(
-            str(units), str(rows), f"{one * 1e3:.0f}", f"{two * 1e3:.0f}", f"{one / two:.2f}"
-        )
+        told = f"{one * 1e3:.0f}", f"{two * 1e3:.0f}", f"{one / two:.2f}"
+        table.add_row(str(units), str(rows), *told)
     console.print(table)
+
+
+def show_model(console: Console) -> None:
+    """Print how much faster more processes would train, by the network between them."""
     for sizes in (Sizes(rows=128), Sizes(rows=128, units=1024, layers=2, vocabulary=16384)):
         few, many = (step_of(replace(sizes, rows=rows))[0] for rows in (8, 32))
         a_row = (many - few) / 24
@@ -190,6 +193,24 @@ def main() -> None:
             told = [modelled(sizes, processes, speed, a_row, rest) for speed in NETWORKS.values()]
             table.add_row(str(processes), *(f"{alone / one:.1f} times" for one in told))
         console.print(table)
+
+
+PARTS = {
+    "sizes": show_sizes,
+    "exchange": show_exchange,
+    "training": show_training,
+    "model": show_model,
+}
+
+
+def main() -> None:
+    """Measure, model, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    for part in given.parts:
+        PARTS[part](Console(width=110))
 
 
 if __name__ == "__main__":
