@@ -19,6 +19,7 @@ from typing import NamedTuple
 TINY = (
     *("--set=model.hidden_size=16", "--set=model.embedding_size=8", "--set=training.updates=5"),
     *("--set=training.batch_size=8", "--set=training.threads=1", "--set=training.optimizer=adamw"),
+    *("--set=data.valid_fraction=0.0001", "--set=data.test_fraction=0"),
 )
 WORDS = ("the", "cat", "sat", "on", "mat", "and", "dog", "ran", "to", "log", "bird", "sang", "tree")
 MEGABYTE = 1_000_000

@@ -68,7 +68,7 @@ class KeptCheckpoints:
             shutil.rmtree(target, ignore_errors=True)
             unfinished.rename(target)
             sync_folder(folder)
-            self._rotate(folder)
+            self.rotate()
         except OSError as error:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise RunError(
@@ -89,11 +89,12 @@ class KeptCheckpoints:
         facts = {"update": update, "validation_nats": loss}
         write_atomically(place / FACTS, (readable_json(facts) + "\n").encode())
 
-    def _rotate(self, folder: Path) -> None:
+    def rotate(self) -> None:
         """Take away what is not to stay, and what a kill has left half made."""
+        folder = self._run.path / KEPT
         found = kept_checkpoints(self._run.path)
         stay = {one.path for one in staying(found, last=self._last, best=self._best)}
-        for path in folder.iterdir():
+        for path in folder.iterdir() if folder.is_dir() else ():
             ours = _NAME.fullmatch(path.name.removesuffix(LEFTOVER_SUFFIX))
             if ours and path.is_dir() and path not in stay:
                 shutil.rmtree(path, ignore_errors=True)

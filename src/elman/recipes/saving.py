@@ -33,14 +33,19 @@ def saver(folder: RunFolder, trainer: Trainer[Any, Any]) -> Callable[[TrainerSta
 
 
 def keep_saved(folder: RunFolder, trainer: Trainer[Any, Any]) -> None:
-    """Keep the checkpoint of a run that goes on, where it was stopped between saving and keeping.
+    """Bring what is kept of a run that goes on to where it was stopped, in saving or in keeping.
 
     Of several processes the first alone writes.
     """
+    if trainer.processes.rank or not trainer.update:
+        return
+    kept = _kept(folder, trainer)
     newest = max((one.update for one in kept_checkpoints(folder.path)), default=0)
-    if newest < trainer.update and not trainer.processes.rank:
+    if newest < trainer.update:
         with trainer.kept_weights():
-            _kept(folder, trainer).keep(trainer.model, trainer.update, _validation_loss(trainer))
+            kept.keep(trainer.model, trainer.update, _validation_loss(trainer))
+    else:
+        kept.rotate()
 
 
 def require_room(folder: RunFolder, trainer: Trainer[Any, Any]) -> None:

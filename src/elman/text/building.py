@@ -7,6 +7,7 @@ import numpy as np
 from elman.config.text_settings import TextSettings, UnknownPolicy
 from elman.text.byte_values import ByteTokenizer, byte_vocabulary
 from elman.text.characters import CharacterTokenizer, code_points
+from elman.text.holding import HeldText
 from elman.text.normalising import normalised_chunks
 from elman.text.tokenizer import Ids, Tokenizer, checked_text
 from elman.text.vocabulary import Vocabulary, specials_for
@@ -79,19 +80,25 @@ def encode_chunks(
 
 
 def pieces_of(chunks: Iterable[str], safe_cut: Callable[[str], int]) -> Iterator[str]:
-    """Yield the text of `chunks`, cut only where `safe_cut` allows."""
-    held: list[str] = []
+    """Yield the text of `chunks`, cut only where `safe_cut` allows.
+
+    Raises `DataError` where more than `LONGEST_HELD` characters have no such place.
+    """
+    held = HeldText("a text without a place to cut")
     before = ""
     for chunk in chunks:
         cut = safe_cut(before + chunk) - len(before)
         if cut < 0 or (cut == 0 and not held):
-            held.append(chunk)
+            held.add(chunk)
+            before = chunk[-1:] or before
         else:
-            yield "".join([*held, chunk[:cut]])
-            held = [chunk[cut:]] if cut < len(chunk) else []
-        before = held[-1][-1:] if held and held[-1] else before if held else ""
+            yield held.take(chunk[:cut])
+            before = ""
+            if cut < len(chunk):
+                held.add(chunk[cut:])
+                before = chunk[-1]
     if held:
-        yield "".join(held)
+        yield held.take()
 
 
 def _character_vocabulary(chunks: Iterable[str], settings: TextSettings) -> Vocabulary:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from elman.config.text_settings import NormalForm
+from elman.text.holding import HeldText
 
 ASCII_LIMIT = "\x80"
 LOOK_BACK = 1000
@@ -26,16 +27,16 @@ def normalised_chunks(chunks: Iterable[str], form: NormalForm) -> Iterator[str]:
     if form == "none":
         yield from chunks
         return
-    held: list[str] = []
+    held = HeldText("a character with all that merges with it")
     for chunk in chunks:
         cut = _last_start(chunk)
         if cut is None:
-            held.append(chunk)
+            held.add(chunk)
             continue
-        yield unicodedata.normalize(form, "".join(held) + chunk[:cut])
-        held = [chunk[cut:]]
+        yield unicodedata.normalize(form, held.take(chunk[:cut]))
+        held.add(chunk[cut:])
     if held:
-        yield unicodedata.normalize(form, "".join(held))
+        yield unicodedata.normalize(form, held.take())
 
 
 def _last_start(chunk: str) -> int | None:

@@ -15,6 +15,7 @@ from elman.text.encodings import (
     checked_encoding,
     refuse_other_bytes,
 )
+from elman.text.holding import HeldText
 from elman.text.raw_files import is_standard_input, read_blocks
 
 CHUNK_CHARACTERS = 1 << 20
@@ -145,17 +146,18 @@ def iter_lines(chunks: Iterable[str]) -> Iterator[str]:
     r"""Yield the lines of a text without their ends; \n alone ends a line, the last one needs none.
 
     U+2028, U+0085, form feeds and whatever else `str.splitlines` cuts at stay within their line.
+    Raises `DataError` for a line of more than `LONGEST_HELD` characters.
     """
-    held: list[str] = []
+    held = HeldText("a line")
     for chunk in chunks:
         first, *others = chunk.split("\n")
-        held.append(first)
-        if others:
-            yield "".join(held)
-            yield from others[:-1]
-            held = [others[-1]]
-    last = "".join(held)
-    if last:
+        if not others:
+            held.add(first)
+            continue
+        yield held.take(first)
+        yield from others[:-1]
+        held.add(others[-1])
+    if last := held.take():
         yield last
 
 
