@@ -65,8 +65,8 @@ def fit(
     started = time.perf_counter()
     while True:
         stop = should_stop is not None and should_stop()
-        if not stop:
-            run.validate_where_due()
+        if not stop and run.validation_is_due():
+            run.validate_and_keep()
             stop = should_stop is not None and should_stop()
         reason = run.ended()
         if reason is None and stop:
@@ -100,11 +100,9 @@ class _Run(Generic[ModelT, BatchT]):
         due = on_time or update >= self.trainer.total_updates
         return due and self.trainer.selection.checked_update < update
 
-    def validate_where_due(self) -> None:
-        """Validate, keep what is best, and save, where this update asks for it."""
+    def validate_and_keep(self) -> None:
+        """Validate, keep what is best, and save where it is, or where no other time is set."""
         trainer = self.trainer
-        if not self.validation_is_due():
-            return
         trainer.selection.checked_update = trainer.update
         best = True
         if self._validate is not None:

@@ -26,7 +26,7 @@ def polite_interrupts(
         asked.set()
         if not repeats:
             signal.signal(signal.SIGINT, before[signal.SIGINT])
-        if first or not repeats:
+        if first:
             on_first()
 
     watched = (signal.SIGINT, signal.SIGTERM)
