@@ -4,7 +4,7 @@ import pytest
 
 from elman.config.text_settings import TextSettings
 from elman.errors import DataError
-from elman.text import holding
+from elman.text import holding, word_count
 from elman.text.building import build_tokenizer, encode_chunks
 from elman.text.holding import HeldText
 from elman.text.normalising import normalised_chunks
@@ -64,3 +64,13 @@ def test_characters_and_bytes_have_no_limit() -> None:
 def test_marks_that_merge_without_end_are_refused() -> None:
     with pytest.raises(DataError, match=r"merges with it .*at most 1,000"):
         list(normalised_chunks(["a", *["\u0301" * 90] * 100], "NFC"))
+
+
+def test_more_distinct_words_than_can_be_counted_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(word_count, "MOST_WORDS", 100)
+    few = [f"w{number} " * 3 for number in range(100)]
+    assert len(build_tokenizer(few, TextSettings(level="word", unknown="refuse"))) == 100
+    with pytest.raises(DataError, match=r"too many distinct words .*more than 100; read it with"):
+        build_tokenizer([*few, "another"], TextSettings(level="word"))

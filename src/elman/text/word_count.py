@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elman.config.text_settings import TextSettings
+from elman.errors import DataError
 from elman.text.tokenizer import Ids, checked_text, refuse_unknown
 from elman.text.vocabulary import Vocabulary, specials_for
 from elman.text.words import (
@@ -16,6 +17,9 @@ from elman.text.words import (
     check_literal_unknown,
     number_words,
 )
+
+MOST_WORDS = 20_000_000
+"""Distinct words that are counted; each takes some 140 bytes, and three times as many once kept."""
 
 
 class WordCount:
@@ -69,6 +73,13 @@ class WordCount:
         return [known_ids(table.take(ids)) for ids in provisional]
 
     def _reach(self, size: int) -> None:
+        """Have room for `size` words. Raises `DataError` where they are more than `MOST_WORDS`."""
+        if size > MOST_WORDS:
+            raise DataError(
+                "the text has too many distinct words to be counted in memory",
+                got=f"more than {MOST_WORDS:,}",
+                hint="read it with text.level = bpe or char, which need no list of its words",
+            )
         if size > len(self._totals):
             grown = np.zeros(2 * size, dtype=np.int64)
             grown[: len(self._totals)] = self._totals
