@@ -21,6 +21,7 @@ TINY = (
     *("--set=training.batch_size=8", "--set=training.threads=1", "--set=training.optimizer=adamw"),
     *("--set=data.valid_fraction=0.0001", "--set=data.test_fraction=0"),
 )
+COUNTED = ("--set=model.kind=ngram", "--set=model.order=3", *TINY[-2:])
 WORDS = ("the", "cat", "sat", "on", "mat", "and", "dog", "ran", "to", "log", "bird", "sang", "tree")
 MEGABYTE = 1_000_000
 
@@ -96,7 +97,7 @@ CASES = {
             train("word"),
             train("word", "--set=text.vocabulary_size=50000"),
             train("bpe"),
-            train("word", "--set=model.kind=ngram", "--set=model.order=3"),
+            ("train", "lm", "--data", "INPUT", "--out", "RUN", "--level", "word", *COUNTED),
         ),
     ),
     "empty-lines": Case(
