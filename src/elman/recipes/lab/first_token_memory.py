@@ -141,14 +141,14 @@ def _scores(axes: Any) -> None:
 
 def _updates(axes: Any) -> None:
     results = _finished("first-token")
-    _lines(axes, results, lambda result: result.solved_at or CAP)
+    _lines(axes, results, lambda result: result.solved_at or CAP, named=False)
     axes.axhline(CAP, color="grey", linestyle=":")
     axes.set(yscale="log", ylabel="updates until solved", title=f"First token, at most {CAP:,}")
 
 
 def _far(task: LagTaskName) -> Any:
     def plot(axes: Any) -> None:
-        _lines(axes, _finished(task), lambda result: result.score_at(CAP))
+        _lines(axes, _finished(task), lambda result: result.score_at(CAP), named=False)
         axes.axhline(LAG_TASKS[task].chance, color="grey", linestyle=":")
         label = "mean squared error" if task == "adding" else "share right"
         axes.set(ylabel=label, title=task.capitalize())
@@ -156,17 +156,29 @@ def _far(task: LagTaskName) -> Any:
     return plot
 
 
-def _lines(axes: Any, results: _Results, value: Any) -> None:
-    """Draw a line through the medians of each model, with a faint dot for every seed."""
+def _lines(axes: Any, results: _Results, value: Any, *, named: bool = True) -> None:
+    """Draw a line through the medians of each model, with a faint dot for every seed.
+
+    The legend of the first panel is that of all.
+    """
     for model, (label, colour) in _LOOKS.items():
         lengths = sorted(length for name, length in results if name == model)
         if not lengths:
             continue
         each = [[value(result) for result in results[model, length]] for length in lengths]
-        axes.plot(lengths, [median(values) for values in each], "o-", color=colour, label=label)
+        axes.plot(
+            lengths,
+            [median(values) for values in each],
+            "o-",
+            color=colour,
+            label=label if named else "",
+        )
         for length, values in zip(lengths, each, strict=True):
             axes.plot([length] * len(values), values, ".", color=colour, alpha=0.3)
     axes.set(xscale="log", xlabel="length")
+    measured = sorted({length for _, length in results})
+    axes.set_xticks(measured, [f"{length:,}" for length in measured])
+    axes.set_xticks([], minor=True)
 
 
 MEMORY_SEQUENCES = Experiment(
