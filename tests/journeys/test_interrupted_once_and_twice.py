@@ -20,6 +20,7 @@ from elman.apps.cli.entry import main
 from elman.recipes.language_model import LanguageTask
 from elman.training.gradients import BatchGradients
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 times = int(sys.argv.pop(1))
 plain = BatchGradients.leave
 left = iter(range(1, 1000))

@@ -260,6 +260,7 @@ from elman.text.reading import TextSource
 preparing.LARGE_CHARACTERS = 2000
 TextSource.chunks.__defaults__ = (500,)
 large_text.LargeText.__init__.__kwdefaults__["shard_characters"] = 2000
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 made, most = 0, int(sys.argv.pop(1))
 plain = team.make_shard
 def make(*given):
